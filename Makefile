@@ -1,0 +1,165 @@
+# Everything lives in .venv, which `make` fills as needed and refreshes when pyproject.toml,
+# CMakeLists.txt or the C++ sources change. A second run needs no network.
+
+PYTHON ?= python3
+PYTEST_FLAGS ?= -q -n auto --dist loadfile
+
+VENV := .venv
+BIN := $(VENV)/bin
+DONE := $(VENV)/done
+SAN := build/sanitize
+CXX_FILES := $(wildcard onkel/core/src/*.cpp onkel/core/src/*.hpp)
+CORE_FILES := pyproject.toml CMakeLists.txt $(CXX_FILES)
+SAN_TESTS := $(wildcard tests/core tests/test_agreement.py)
+COMPILER := $(shell command -v $(CXX) || command -v c++ || command -v clang++)
+
+# -qq: errors only. The build tools are in .venv, so that a rebuild needs no network either.
+PIP_INSTALL := $(BIN)/python -m pip install -qq --no-build-isolation
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_ROOT_USER_ACTION := ignore
+
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: help setup setup-all demo test lint format bench docs dist sanitize clean
+
+help:
+	@echo "make demo       set up, run the demonstration, write its report"
+	@echo "make test       the suite on the compiled core, then on plain NumPy"
+	@echo "make setup      .venv with onkel and what the demonstration needs"
+	@echo "make setup-all  .venv with every extra"
+	@echo "make lint       formatting, style, types, direction of imports"
+	@echo "make format     format Python and C++"
+	@echo "make bench      the benchmarks"
+	@echo "make docs       the documentation, to docs/_build/html"
+	@echo "make dist       source distribution and wheel, to dist/"
+	@echo "make sanitize   tests of the core under the address and undefined-behaviour sanitizers"
+	@echo "make clean      remove what was built (.venv stays)"
+
+# ---------------------------------------------------------------- the environment
+
+$(DONE)/venv:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "onkel needs Python 3.11 or newer: make PYTHON=/path/to/python"; exit 1; }
+	@echo "== $(VENV): a new environment for $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV) \
+	  || { echo "$(PYTHON) cannot make environments (Debian: apt-get install python3-venv)"; exit 1; }
+	@mkdir -p $(DONE) && touch $@
+
+$(DONE)/tools: pyproject.toml | $(DONE)/venv
+	@echo "== build tools"
+	@$(BIN)/python -c 'import tomllib; \
+	  print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
+	  > $(DONE)/tools.txt
+	@$(PIP_INSTALL) -r $(DONE)/tools.txt "cmake>=3.20" ninja build
+	@touch $@
+
+$(DONE)/core: $(CORE_FILES) | $(DONE)/tools
+	@echo "== onkel and its core$(if $(COMPILER),, (no C++ compiler here: plain NumPy))"
+	@$(PIP_INSTALL) -e '.[report]'
+	@$(BIN)/python -W ignore -c 'from onkel.core import BACKEND; print("   core:", BACKEND); \
+	  import sys; sys.exit(3 if BACKEND == "numpy" and sys.argv[1] else 0)' "$(COMPILER)" \
+	  || { [ $$? = 3 ] || exit 1; \
+	       echo "   THE CORE DID NOT COMPILE, plain NumPy takes its place. To see why:"; \
+	       echo "   $(BIN)/python -m pip install -v --no-build-isolation --no-deps -e ."; }
+	@touch $@
+
+$(DONE)/test $(DONE)/lint $(DONE)/docs $(DONE)/bench: $(DONE)/%: pyproject.toml | $(DONE)/core
+	@echo "== what $* needs"
+	@$(PIP_INSTALL) -e '.[$*]'
+	@touch $@
+
+$(DONE)/all: pyproject.toml | $(DONE)/core
+	@echo "== every extra"
+	@$(PIP_INSTALL) -e '.[all]'
+	@touch $@ $(addprefix $(DONE)/,test lint docs bench)
+
+setup: $(DONE)/core
+	@echo "== $(VENV) is ready"
+
+setup-all: $(DONE)/core $(DONE)/all
+	@echo "== $(VENV) is ready, with every extra"
+
+# ---------------------------------------------------------------- use
+
+demo: $(DONE)/core
+	@$(BIN)/python -m onkel.app.demo
+
+test: $(DONE)/core $(DONE)/test
+	@echo "== tests, $$(env -u ONKEL_PURE $(BIN)/python -W ignore -c \
+	  'from onkel.core import BACKEND; print("core:", BACKEND)')"
+	@env -u ONKEL_PURE $(BIN)/python -m pytest $(PYTEST_FLAGS)
+	@echo "== tests, core: numpy (ONKEL_PURE=1)"
+	@ONKEL_PURE=1 $(BIN)/python -m pytest $(PYTEST_FLAGS)
+
+lint: $(DONE)/core $(DONE)/lint
+	@echo "== ruff"
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/ruff check --quiet .
+	@echo "== mypy --strict"
+	@$(BIN)/mypy --strict
+	@echo "== imports point one way"
+	@$(BIN)/lint-imports --no-logo
+	@echo "== clang-format"
+	@$(BIN)/clang-format --dry-run -Werror $(CXX_FILES)
+
+format: $(DONE)/core $(DONE)/lint
+	@$(BIN)/ruff check --fix --quiet . || true
+	@$(BIN)/ruff format .
+	@$(BIN)/clang-format -i $(CXX_FILES)
+
+bench: $(DONE)/core $(DONE)/bench
+	@$(BIN)/python benchmarks/run.py
+
+docs: $(DONE)/core $(DONE)/docs
+	@$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	@echo "== docs/_build/html/index.html"
+
+dist: $(DONE)/tools
+	@rm -rf dist
+	@$(BIN)/python -m build --no-isolation --skip-dependency-check --outdir dist . > $(DONE)/dist.log 2>&1 \
+	  || { cat $(DONE)/dist.log; exit 1; }
+	@ls -1 dist/*
+	@if ls dist/*-none-any.whl > /dev/null 2>&1; then cat $(DONE)/dist.log; \
+	  echo "The wheel has no compiled core (see above)."; exit 1; fi
+
+# ---------------------------------------------------------------- sanitizers
+
+# An environment of its own for the sanitized core; all else comes from .venv through a .pth file
+# (whose own .pth files are then not read: the core installed there stays out of the way).
+$(SAN)/done: $(CORE_FILES) | $(DONE)/core $(DONE)/test
+	@echo "== a core with sanitizers"
+	@rm -rf $(SAN)/venv && mkdir -p $(SAN)
+	@$(BIN)/python -m venv --without-pip $(SAN)/venv
+	@$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > $(SAN)/shared.pth
+	@cp $(SAN)/shared.pth "$$($(SAN)/venv/bin/python -c \
+	  'import sysconfig; print(sysconfig.get_path("purelib"))')"
+	@SKBUILD_BUILD_DIR=$(SAN)/cmake SKBUILD_CMAKE_DEFINE=ONKEL_SANITIZE=ON \
+	  SKBUILD_CMAKE_BUILD_TYPE=RelWithDebInfo \
+	  $(SAN)/venv/bin/python -m pip install -qq --no-build-isolation --no-deps --ignore-installed -e .
+	@touch $@
+
+# Python itself is not sanitized, hence the preloading; libstdc++ with it, for its exceptions.
+# --capture=sys, because a sanitizer writes its report to the file descriptor and then exits.
+SANITIZED = ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc \
+  LD_PRELOAD="$$($(COMPILER) -print-file-name=libasan.so) $$($(COMPILER) -print-file-name=libstdc++.so)" \
+  env -u ONKEL_PURE $(SAN)/venv/bin/python
+
+ifeq ($(COMPILER),)
+sanitize:
+	@echo "== sanitize: skipped, no C++ compiler here"
+else ifeq ($(SAN_TESTS),)
+sanitize: $(SAN)/done
+	@echo "== sanitize: the core builds; no tests for it yet"
+else
+sanitize: $(SAN)/done
+	@$(SANITIZED) -c 'import onkel.core._native as n; \
+	  assert "$(SAN)" in n.__file__ and b"__asan_init" in open(n.__file__, "rb").read(), n.__file__'
+	@echo "== $(SAN_TESTS), address and undefined-behaviour sanitizers"
+	@$(SANITIZED) -m pytest -q -p no:xdist -p no:cacheprovider --capture=sys \
+	  $(SAN_TESTS)
+endif
+
+clean:
+	@rm -rf build dist docs/_build .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	@rm -f onkel/core/*.so
+	@find onkel tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,188 @@
+"""The loops that cost time: compiled where possible, in plain NumPy otherwise.
+
+``BACKEND`` says which one runs. Set ``ONKEL_PURE=1`` for the NumPy twin, and ``ONKEL_LEVEL=v2``
+(or v3, v4) for another instruction set than the best this processor has.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel.core import numpy_core
+from onkel.core.layout import LANES, Field, Program
+
+Array = NDArray[Any]
+
+__all__ = ["BACKEND", "Queries", "StepInput", "StepOutput", "matrix", "moments", "steps", "sums"]
+
+
+def _load_native() -> Any:
+    if os.environ.get("ONKEL_PURE", "") not in ("", "0"):
+        return None
+    try:
+        from onkel.core import _native
+    except ImportError:
+        warnings.warn(
+            "onkel runs without its compiled core, in plain NumPy: the same results, many times "
+            "slower. Install a C++ compiler and reinstall onkel (pip install --force-reinstall "
+            "--no-cache-dir onkel), or set ONKEL_PURE=1 to choose this and silence the warning.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return None
+    if (_native.LANES, _native.FIELDS) != (LANES, len(Field)):
+        raise ImportError(
+            "onkel's compiled core does not belong to this version of its Python files. "
+            "Reinstall onkel."
+        )
+    level = os.environ.get("ONKEL_LEVEL")
+    if level:
+        _native.use_level(level)
+    return _native
+
+
+_native = _load_native()
+BACKEND = "numpy" if _native is None else f"compiled ({_native.level()})"
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Rows made ready for kernel evaluations in the frame of the stored terms.
+
+    dot(x, s) = q . s + off;  |x|^2 = norm;  |x - s| is taken feature by feature on `v`, times
+    `width`. `z` makes the rows as the kernel's formula sees them.
+    """
+
+    q: Array
+    v: Array
+    off: Array
+    norm: Array
+    width: Array
+
+    def __len__(self) -> int:
+        return len(self.q)
+
+    def part(self, which: Any) -> Queries:
+        """Some of the rows."""
+        return Queries(self.q[which], self.v[which], self.off[which], self.norm[which], self.width)
+
+
+@dataclass
+class StepInput:
+    """What :func:`steps` reads. Candidates are old terms that may be dropped, then the rows."""
+
+    kernel: Array
+    """[lead + rows][old + rows] kernel values; lead is old if `needs_norm`, else 0."""
+    base: Array
+    """[lead + rows][wide] sums over the terms that certainly stay, actual units."""
+    old_coef: Array
+    """[wide][old] actual coefficients of the old candidates."""
+    diag: Array
+    """k(x, x) of all candidates."""
+    births: Array
+    """Trial at which each old candidate was stored."""
+    live: int
+    first_trial: int
+    y: Array
+    weight: Array
+    eta: Array
+    cap: Array
+    """Most terms after each row's trial."""
+    oldest: Array
+    """After each row's trial, terms born before this are dropped."""
+    loss: Any
+    rule: Any
+    intercept: bool
+    needs_norm: bool
+    average: bool
+    stop_scale: float
+    state: Array
+    """[columns][fields], not changed."""
+
+    @property
+    def columns(self) -> int:
+        """Number of outputs."""
+        return int(self.y.shape[1])
+
+    @property
+    def old_count(self) -> int:
+        """Number of old candidates."""
+        return len(self.births)
+
+
+@dataclass
+class StepOutput:
+    """What :func:`steps` gives back; nothing it was given has changed."""
+
+    state: Array
+    score: Array
+    mean_score: Array
+    limit: Array
+    """Threshold (novelty: alert threshold) before each step."""
+    coef: Array
+    kept: Array
+    wiped: Array
+    dropped: int
+    done: int
+    bad_row: int
+    stale_norm: bool
+    """Cancellation ate ||f||^2: it must be summed anew."""
+
+
+def sums(
+    program: Program, queries: Queries, panels: Array, norms: Array, first: int, used: int,
+    coef: Array, threads: int = 1,
+) -> Array:  # fmt: skip
+    """Sum over terms of coef * k(query, term): one row per query, one column per output."""
+    if _native is None:
+        return numpy_core.sums(program, queries, panels, norms, first, used, coef, threads)
+    out = np.empty((len(queries), coef.shape[1]))
+    x = queries
+    _native.sums(
+        program, x.q, x.v, x.off, x.norm, x.width, panels, norms, first, used, coef, out, threads
+    )
+    return out
+
+
+def matrix(program: Program, queries: Queries, rows: Array, norms: Array) -> Array:
+    """k(query, row) for all pairs, as float64."""
+    if _native is None:
+        return numpy_core.matrix(program, queries, rows, norms)
+    out = np.empty((len(queries), len(rows)))
+    x = queries
+    _native.matrix(program, x.q, x.v, x.off, x.norm, x.width, rows, norms, out)
+    return out
+
+
+def steps(task: StepInput) -> StepOutput:
+    """Run the scalar steps of one block (compiled, where rule and loss are built in)."""
+    loss, rule = task.loss.native(), task.rule.native()
+    if _native is None or loss is None or rule is None:
+        return StepOutput(**numpy_core.steps(task))
+    rows, columns = task.y.shape
+    wide = 2 * columns if task.average else columns
+    state, score = task.state.copy(), np.empty((rows, columns))
+    mean_score = np.empty((rows, columns) if task.average else (0, columns))
+    limit, coef = np.empty((rows, columns)), np.empty((rows, wide))
+    kept, wiped = np.zeros(rows, np.uint8), np.zeros(columns, np.uint8)
+    dropped, done, bad_row, stale = _native.steps(
+        task.kernel, task.base, task.old_coef, task.diag, task.births, task.live, task.first_trial,
+        task.y, task.weight, task.eta, task.cap, task.oldest, loss, rule, task.intercept,
+        task.needs_norm, task.average, task.stop_scale, state, score, mean_score, limit, coef,
+        kept, wiped,
+    )  # fmt: skip
+    return StepOutput(
+        state, score[:done], mean_score[:done], limit[:done], coef[:done],
+        kept[:done].astype(bool), wiped.astype(bool), dropped, done, bad_row, stale,
+    )  # fmt: skip
+
+
+def moments(rows: Array, seen: int, horizon: float, mean: Array, variance: Array) -> None:
+    """Running mean and population variance, forgetting beyond `horizon` rows; in place."""
+    (numpy_core if _native is None else _native).moments(rows, seen, horizon, mean, variance)

@@ -1,0 +1,262 @@
+"""The core in plain NumPy: fallback, oracle, and the place to read the algorithm.
+
+Every function here has a compiled twin in ``src/`` with the same name and the same results to
+rounding. :func:`steps` is also what runs a user's own loss or rule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel.core.layout import LANES, Field, Op, Program, Trial
+
+if TYPE_CHECKING:
+    from onkel.core import Queries, StepInput
+
+Array = NDArray[Any]
+
+
+# -- rows --------------------------------------------------------------------------------------
+
+
+def evaluate(program: Program, dot: Array | None, dist2: Array | None, dist1: Array | None) -> Array:
+    """Run a kernel program on matrices of pair statistics."""
+    stack: list[Array] = []
+    for op, a, b, c in program:
+        if op == Op.GAUSSIAN:
+            stack.append(np.exp(-a * dist2))  # type: ignore[operator]
+        elif op == Op.LAPLACIAN:
+            stack.append(np.exp(-a * dist1))  # type: ignore[operator]
+        elif op in (Op.MATERN32, Op.MATERN52):
+            s = a * np.sqrt(dist2)  # type: ignore[arg-type]
+            growth = 1 + s if op == Op.MATERN32 else 1 + s + s * s / 3
+            stack.append(growth * np.exp(-s))
+        elif op == Op.LINEAR:
+            stack.append(dot)  # type: ignore[arg-type]
+        elif op == Op.POLYNOMIAL:
+            stack.append((a * dot + b) ** c)  # type: ignore[operator]
+        elif op == Op.SCALE:
+            stack[-1] = a * stack[-1]
+        else:
+            right = stack.pop()
+            stack[-1] = stack[-1] + right if op == Op.SUM else stack[-1] * right
+    return stack[0]
+
+
+_DIST2 = {Op.GAUSSIAN, Op.MATERN32, Op.MATERN52}
+_DOT = {Op.LINEAR, Op.POLYNOMIAL}
+_DIRECT = 4
+
+
+def matrix(program: Program, queries: Queries, rows: Array, norms: Array) -> Array:
+    """k(query, row) for all pairs, as float64."""
+    ops = {node[0] for node in program}
+    q, v, off, norm, width = queries.q, queries.v, queries.off, queries.norm, queries.width
+    dot = dist2 = dist1 = None
+    direct = not ops & _DOT and rows.shape[1] <= _DIRECT
+    if ops & _DOT or (ops & _DIST2 and not direct):
+        dot = q @ rows.T + off[:, None]
+        dist2 = np.maximum(norm[:, None] + norms[None, :] - 2 * dot, 0)
+    elif ops & _DIST2:
+        dist2 = _over_features(v, rows, width, np.square)
+    if Op.LAPLACIAN in ops:
+        dist1 = _over_features(v, rows, width, np.abs)
+    return evaluate(program, dot, dist2, dist1).astype(np.float64)
+
+
+def _over_features(v: Array, rows: Array, width: Array, size: Any) -> Array:
+    total = np.zeros((len(v), len(rows)), v.dtype)
+    for j in range(v.shape[1]):
+        total += size((v[:, j, None] - rows[None, :, j]) * width[j])
+    return total
+
+
+def sums(
+    program: Program, queries: Queries, panels: Array, norms: Array, first: int, used: int,
+    coef: Array, threads: int = 1,
+) -> Array:  # fmt: skip
+    """Sum over terms of coef * k(query, term), for each column of `coef`."""
+    which = (first + np.arange(used)) % max(len(panels), 1)
+    rows = panels[which].transpose(0, 2, 1).reshape(used * LANES, -1)
+    weights = coef[which].transpose(0, 2, 1).reshape(used * LANES, -1)
+    values = matrix(program, queries, rows, norms.reshape(-1, LANES)[which].ravel())
+    return values @ weights.astype(np.float64)
+
+
+def moments(rows: Array, seen: int, horizon: float, mean: Array, variance: Array) -> None:
+    """Running mean and population variance, forgetting beyond `horizon` rows; in place."""
+    for i, x in enumerate(rows):
+        share = 1.0 / min(seen + i + 1.0, horizon)
+        delta = x - mean
+        move = share * delta
+        mean += move
+        variance[:] = (1.0 - share) * (variance + move * delta)
+
+
+# -- steps -------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Block:
+    """The block in flight: old terms that may be dropped, then the block's own rows."""
+
+    task: StepInput
+    state: Array
+    coef: Array  # [wide][candidates], in units of the block's start
+    start: Array  # scale at the block's start
+    factor: Array  # scale now / scale at the start
+    stored: Array
+    births: Array
+    live: int
+    front: int = 0
+    stale_norm: bool = False
+
+    def value(self, i: int, column: int, upto: int) -> float:
+        """Sum over the terms alive now, at candidate `i`, in units of the block's start."""
+        row = i if self.task.needs_norm else i - self.task.old_count
+        alive = slice(self.front, upto)
+        return float(
+            self.task.base[row, column]
+            + self.task.kernel[row, alive] @ self.coef[column, alive]
+        )
+
+    def settle_norm(self, c: int, square: float, before: float) -> None:
+        """Take over ||f||^2; what is left of a sum that has cancelled must not be trusted."""
+        self.stale_norm |= bool(square < 1e-5 * before)
+        self.state[c, Field.NORM2] = max(square, 0.0)
+
+    def drop_front(self, upto: int) -> None:
+        """Let the oldest candidate go, and account for it."""
+        i, task, state = self.front, self.task, self.state
+        if self.stored[i]:
+            size = np.sqrt(max(task.diag[i], 0.0))
+            for c in range(task.columns):
+                a = self.factor[c] * self.coef[c, i]
+                state[c, Field.DROPPED] += abs(a) * size
+                if task.needs_norm:
+                    f = self.factor[c] * self.value(i, c, upto)
+                    before = state[c, Field.NORM2]
+                    self.settle_norm(c, before - 2 * a * f + a * a * task.diag[i], before)
+                if task.average:
+                    sum_ = state[c, Field.SCALE_SUM] / self.start[c] * self.coef[c, i]
+                    share = abs(self.coef[task.columns + c, i] + sum_)
+                    state[c, Field.DROPPED_AVERAGE] += share * size
+            self.live -= 1
+        self.front += 1
+
+
+def _step_column(
+    block: _Block, t: int, c: int, score: Array, mean_score: Array, limit: Array
+) -> bool:
+    """One output of one trial; True if its coefficient is not 0."""
+    task, s = block.task, block.state[c]
+    i = task.old_count + t
+    f = block.factor[c] * block.value(i, c, i)
+    score[t, c] = z = f + s[Field.OFFSET]
+    limit[t, c] = s[Field.ALERT if task.loss.alerts else Field.THRESHOLD]
+    if task.average and s[Field.TRIALS] > 0:
+        past = block.value(i, task.columns + c, i)
+        total = past + s[Field.SCALE_SUM] / block.start[c] * block.value(i, c, i)
+        mean_score[t, c] = (total + s[Field.OFFSET_SUM]) / s[Field.TRIALS]
+        if task.loss.alerts:
+            limit[t, c] = s[Field.ALERT_SUM] / s[Field.TRIALS]
+    weight, eta = task.weight[t], task.eta[t]
+    seen = (f, task.y[t, c], task.diag[i], s[Field.NORM2], eta, weight)
+    own = (s[Field.OFFSET], s[Field.THRESHOLD], s[Field.ALERT])
+    trial = Trial(*map(float, seen), *map(float, own), task.intercept)
+    move = task.rule.step(trial, task.loss)
+    verdict = move.verdict
+    s[Field.TRIALS] += 1
+    s[Field.WEIGHT] += weight
+    s[Field.OUTSIDE] += weight * verdict.outside
+    s[Field.ALERTS] += weight * (task.loss.alerts and z < s[Field.ALERT])
+    s[Field.MARGIN_ERRORS] += verdict.outside
+    s[Field.LOSS] += weight * verdict.value
+    if task.needs_norm:
+        s[Field.RISK] += weight * verdict.value + task.rule.penalty(s[Field.NORM2])
+    s[Field.SCALE_SUM] += block.factor[c] * block.start[c]
+    s[Field.OFFSET_SUM] += s[Field.OFFSET]
+    s[Field.ALERT_SUM] += s[Field.ALERT]
+    shrink, coef = move.rescale * move.shrink, move.rescale * move.coef
+    s[Field.OFFSET], s[Field.THRESHOLD], s[Field.ALERT] = move.offset, move.threshold, move.alert
+    if task.needs_norm:
+        old, own = shrink**2 * s[Field.NORM2], coef**2 * task.diag[i]
+        block.settle_norm(c, old + 2 * shrink * coef * f + own, old + own)
+    s[Field.DROPPED] *= shrink
+    block.factor[c] *= shrink
+    block.coef[c, i] = coef if block.factor[c] == 0 else coef / block.factor[c]
+    return coef != 0
+
+
+def _is_finite(state: Array, scores: Array, coefs: Array) -> bool:
+    sizes = np.abs(np.stack([scores, state[:, Field.NORM2], state[:, Field.OFFSET]]))
+    return bool(np.all(sizes < 1e300) and np.all(np.abs(coefs) < 1e150))
+
+
+def steps(task: StepInput) -> dict[str, Any]:
+    """Run the scalar steps of one block; see :class:`onkel.core.StepInput` for the names.
+
+    For each row, in order: predict from the terms alive, let the rule move f, then drop what
+    the window no longer holds. Ends early when the global scale becomes small (the caller
+    folds it) or a shrink of 0 wipes an output.
+    """
+    columns, old, rows = task.columns, task.old_count, len(task.y)
+    wide = 2 * columns if task.average else columns
+    state = task.state.copy()
+    block = _Block(
+        task, state, np.zeros((wide, old + rows)), state[:, Field.SCALE].copy(),
+        np.ones(columns), np.zeros(old + rows, bool),
+        np.concatenate([task.births, task.first_trial + np.arange(rows)]), task.live,
+    )  # fmt: skip
+    block.coef[:, :old] = task.old_coef
+    block.stored[:old] = True
+    score, mean_score, limit = (np.zeros((rows, columns)) for _ in range(3))
+    bad_row, t, wiped = -1, 0, np.zeros(columns, bool)
+    while t < rows:
+        i = old + t
+        for c in range(columns):
+            block.stored[i] |= _step_column(block, t, c, score, mean_score, limit)
+        wiped = block.factor == 0
+        if task.average:
+            per_start = np.where(wiped, 1.0, block.start)
+            block.coef[columns:, i] = -block.coef[:columns, i] / per_start * state[:, Field.SCALE_SUM]
+        if not _is_finite(state, score[t], block.coef[:columns, i] * block.factor):
+            bad_row = t
+        block.live += int(block.stored[i])
+        while block.front <= i and (
+            block.live > task.cap[t] or block.births[block.front] < task.oldest[t]
+        ):
+            block.drop_front(i + 1)
+        t += 1
+        small = block.factor * block.start < task.stop_scale
+        if bad_row >= 0 or block.stale_norm or wiped.any() or small.any():
+            break
+    result = _result(block, t, wiped)
+    shown = {"score": score[:t], "mean_score": mean_score[:t], "limit": limit[:t]}
+    return {**result, **shown, "bad_row": bad_row, "stale_norm": block.stale_norm}
+
+
+def _result(block: _Block, done: int, wiped: Array) -> dict[str, Any]:
+    """Turn the block's coefficients into stored units: actual = scale * stored."""
+    task, state, columns = block.task, block.state, block.task.columns
+    own = block.coef[:, task.old_count : task.old_count + done].T.copy()
+    own[:, :columns] /= np.where(wiped, 1.0, block.start)
+    for c in np.flatnonzero(wiped):  # all but the last row's term were wiped out of f
+        if task.average:
+            past = own[:-1, c] / block.start[c] * state[c, Field.SCALE_SUM]
+            own[:-1, columns + c] += past
+        own[:-1, c] = 0.0
+    state[:, Field.SCALE] = np.where(wiped, 1.0, block.factor * block.start)
+    alive = np.arange(done) + task.old_count >= block.front
+    return {
+        "state": state,
+        "coef": own,
+        "kept": block.stored[task.old_count : task.old_count + done] & alive,
+        "wiped": wiped,
+        "dropped": min(block.front, task.old_count),
+        "done": done,
+    }

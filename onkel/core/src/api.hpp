@@ -1,0 +1,133 @@
+// What the binding file knows of the per-instruction-set code: plain structs and one table.
+#pragma once
+#include <cstdint>
+
+namespace onkel {
+
+constexpr int kLanes = 64;     // terms side by side in one panel: [panel][feature][lane]
+constexpr int kMaxDepth = 16;  // of a composed kernel's stack
+
+// A kernel is a short program in postfix order. Mirrored by onkel/kernels/base.py.
+enum Op : int {
+  kGaussian = 0,    // exp(-a * dist2)
+  kLaplacian = 1,   // exp(-a * dist1)
+  kMatern32 = 2,    // (1 + s) exp(-s), s = a * dist
+  kMatern52 = 3,    // (1 + s + s^2/3) exp(-s)
+  kLinear = 4,      // dot
+  kPolynomial = 5,  // (a * dot + b)^c
+  kSum = 6,
+  kProduct = 7,
+  kScale = 8,  // a * top
+};
+
+struct Node {
+  int op;
+  double a, b;
+  int c;
+};
+
+struct Program {
+  const Node* nodes;
+  int size;
+};
+
+// Query rows, prepared by onkel/scaling.py: dot(x, s) = q . s + off, |x|^2 = norm.
+template <class T>
+struct Queries {
+  const T* q;      // [rows][d] weights applied, for dot products
+  const T* v;      // [rows][d] in the stored frame, for differences
+  const T* off;    // [rows]
+  const T* norm;   // [rows]
+  const T* width;  // [d] what one unit of the stored frame means in each feature
+  int64_t rows, d;
+};
+
+template <class T>
+struct Panels {
+  const T* values;   // [capacity][d][kLanes]
+  const T* norms;    // [capacity][kLanes]
+  int64_t capacity;  // a ring of this many panels,
+  int64_t first;     // of which the panels first, first + 1, ...
+  int64_t used;      // are looked at, so many of them
+};
+
+// Columns of the scalar state. Mirrored by onkel/core/layout.py.
+enum Field : int {
+  kFieldScale = 0,
+  kFieldOffset,
+  kFieldThreshold,
+  kFieldAlert,
+  kFieldNorm2,
+  kFieldScaleSum,
+  kFieldOffsetSum,
+  kFieldDropped,
+  kFieldDroppedAverage,
+  kFieldTrials,
+  kFieldWeight,
+  kFieldOutside,
+  kFieldAlerts,
+  kFieldAlertSum,
+  kFieldLoss,
+  kFieldRisk,
+  kFieldMarginErrors,
+  kFields
+};
+
+enum LossCode : int {
+  kSoftMargin = 0,
+  kLogistic,
+  kNovelty,
+  kSquared,
+  kAbsolute,
+  kEpsilonInsensitive,
+  kHuber
+};
+
+enum RuleCode : int { kNorma = 0 };
+
+// Everything that one call of `steps` reads; see onkel/core/numpy_core.py for the algorithm.
+struct StepInput {
+  int64_t rows, columns, old_count;  // block rows, outputs, candidates older than the block
+  int64_t live, first_trial;         // terms stored before the block; trial number of row 0
+  const double* kernel;              // [lead + rows][old + rows]; lead = needs_norm ? old : 0
+  const double* base;                // [lead + rows][wide] sums over terms that stay
+  const double* old_coef;            // [wide][old], actual units
+  const double* diag;                // [old + rows]
+  const int64_t* births;             // [old]
+  const double* y;                   // [rows][columns]
+  const double* weight;              // [rows]
+  const double* eta;                 // [rows]
+  const int64_t* cap;                // [rows] most terms after this trial
+  const int64_t* oldest;             // [rows] births below this are dropped after this trial
+  int loss;
+  double nu, support;  // nu < 0: fixed
+  int rule;
+  double lambda, threshold_rate, power, support_rate;  // power of the norm in the regulariser
+  bool intercept, needs_norm, average;
+  double stop_scale;  // a scale below this ends the block early
+};
+
+struct StepOutput {
+  double* state;       // [columns][kFields], in and out
+  double* score;       // [rows][columns] f + b before the step
+  double* mean_score;  // [rows][columns] of the average hypothesis
+  double* limit;       // [rows][columns] threshold (novelty: alert threshold) before the step
+  double* coef;        // [rows][wide], stored units
+  uint8_t* kept;       // [rows] stored and still there at the end
+  uint8_t* wiped;      // [columns]
+  int64_t dropped;     // of the old candidates
+  int64_t done;        // rows processed
+  bool stale_norm;     // cancellation ate ||f||^2: the caller sums it anew
+  int64_t bad_row;     // first row whose step is not finite, or -1
+};
+
+struct Table {
+  const char* name;
+  void (*sums_f)(Program, Queries<float>, Panels<float>, const float*, int64_t, double*);
+  void (*sums_d)(Program, Queries<double>, Panels<double>, const double*, int64_t, double*);
+  void (*matrix_f)(Program, Queries<float>, Panels<float>, int64_t, double*);
+  void (*matrix_d)(Program, Queries<double>, Panels<double>, int64_t, double*);
+  void (*steps)(const StepInput&, StepOutput&);
+};
+
+}  // namespace onkel

@@ -1,0 +1,294 @@
+// The one binding file: checks shapes, releases the GIL, chooses the instruction set.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "api.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace onkel {
+#ifdef ONKEL_X86_LEVELS
+extern const Table table_v2, table_v3, table_v4;
+#else
+extern const Table table_plain;
+#endif
+}  // namespace onkel
+
+namespace {
+
+using onkel::Node;
+using onkel::Program;
+using onkel::Table;
+
+std::vector<const Table*> available() {
+  std::vector<const Table*> found;
+#ifdef ONKEL_X86_LEVELS
+  __builtin_cpu_init();
+  found.push_back(&onkel::table_v2);
+  const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                  __builtin_cpu_supports("bmi2");
+  if (v3) found.push_back(&onkel::table_v3);
+  if (v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512cd"))
+    found.push_back(&onkel::table_v4);
+#else
+  found.push_back(&onkel::table_plain);
+#endif
+  return found;
+}
+
+const Table* current = available().back();
+
+std::vector<std::string> levels() {
+  std::vector<std::string> names;
+  for (const Table* t : available()) names.emplace_back(t->name);
+  return names;
+}
+
+void use_level(const std::string& name) {
+  for (const Table* t : available())
+    if (name == t->name) {
+      current = t;
+      return;
+    }
+  throw std::invalid_argument("this processor has no instruction set level '" + name + "'");
+}
+
+template <class T>
+using In = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Out = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
+using NodeTuple = std::tuple<int, double, double, int>;
+
+void require(bool ok, const char* what) {
+  if (!ok) throw std::invalid_argument(std::string("onkel core: ") + what);
+}
+
+std::vector<Node> nodes_of(const std::vector<NodeTuple>& program) {
+  require(!program.empty() && program.size() < 1000, "a kernel program has 1 to 999 nodes");
+  std::vector<Node> nodes;
+  int depth = 0;
+  for (const auto& [op, a, b, c] : program) {
+    require(op >= 0 && op <= onkel::kScale, "unknown kernel operation");
+    if (op == onkel::kSum || op == onkel::kProduct)
+      --depth;
+    else if (op != onkel::kScale)
+      ++depth;
+    require(depth >= 1 && depth <= onkel::kMaxDepth, "a kernel nests too deep");
+    nodes.push_back({op, a, b, c});
+  }
+  require(depth == 1, "a kernel program must leave one value");
+  return nodes;
+}
+
+template <class T>
+onkel::Queries<T> queries_of(const In<T>& q, const In<T>& v, const In<T>& off, const In<T>& norm,
+                             const In<T>& width) {
+  require(q.ndim() == 2 && v.ndim() == 2 && q.shape(0) == v.shape(0) && q.shape(1) == v.shape(1),
+          "q and v must be matrices of one shape");
+  require(off.size() == q.shape(0) && norm.size() == q.shape(0) && width.size() == q.shape(1),
+          "query vectors have the wrong length");
+  return {q.data(),
+          v.data(),
+          off.data(),
+          norm.data(),
+          width.data(),
+          static_cast<int64_t>(q.shape(0)),
+          static_cast<int64_t>(q.shape(1))};
+}
+
+template <class T>
+auto sums_function() {
+  if constexpr (sizeof(T) == 4)
+    return current->sums_f;
+  else
+    return current->sums_d;
+}
+
+// Splits the query rows over threads: each row's sum is made by one thread, in one order, so the
+// bits do not depend on how many there are.
+template <class T>
+void sums(const std::vector<NodeTuple>& program, const In<T>& q, const In<T>& v, const In<T>& off,
+          const In<T>& norm, const In<T>& width, const In<T>& panels, const In<T>& norms,
+          int64_t first, int64_t used, const In<T>& coef, const Out<double>& out, int threads) {
+  const auto nodes = nodes_of(program);
+  const auto queries = queries_of(q, v, off, norm, width);
+  require(panels.ndim() == 3 && panels.shape(1) == q.shape(1) && panels.shape(2) == onkel::kLanes,
+          "panels must be [capacity][features][lanes]");
+  const int64_t capacity = static_cast<int64_t>(panels.shape(0));
+  require(norms.size() == panels.shape(0) * onkel::kLanes, "norms must be [capacity][lanes]");
+  require(coef.ndim() == 3 && coef.shape(0) == panels.shape(0) && coef.shape(2) == onkel::kLanes,
+          "coef must be [capacity][columns][lanes]");
+  require(used >= 0 && used <= capacity && first >= 0 && first < std::max<int64_t>(capacity, 1),
+          "panel range outside the ring");
+  const int64_t columns = static_cast<int64_t>(coef.shape(1));
+  require(out.ndim() == 2 && out.shape(0) == q.shape(0) &&
+              static_cast<int64_t>(out.shape(1)) == columns,
+          "out must be [rows][columns]");
+  const onkel::Panels<T> terms{panels.data(), norms.data(), capacity, first, used};
+  const auto run = sums_function<T>();
+  nb::gil_scoped_release release;
+  constexpr int64_t grain = 8;
+  const int64_t pieces =
+      std::min<int64_t>(std::max(threads, 1), (queries.rows + grain - 1) / grain);
+  const int64_t step = pieces > 1
+                           ? ((queries.rows + pieces - 1) / pieces + grain - 1) / grain * grain
+                           : queries.rows;
+  std::vector<std::thread> pool;
+  for (int64_t start = 0; start < queries.rows; start += step) {
+    auto part = queries;
+    part.q += start * queries.d;
+    part.v += start * queries.d;
+    part.off += start;
+    part.norm += start;
+    part.rows = std::min(step, queries.rows - start);
+    double* target = out.data() + start * columns;
+    auto work = [=, &nodes] {
+      run(Program{nodes.data(), static_cast<int>(nodes.size())}, part, terms, coef.data(), columns,
+          target);
+    };
+    if (start + step < queries.rows)
+      pool.emplace_back(work);
+    else
+      work();
+  }
+  for (auto& t : pool) t.join();
+}
+
+template <class T>
+void matrix(const std::vector<NodeTuple>& program, const In<T>& q, const In<T>& v, const In<T>& off,
+            const In<T>& norm, const In<T>& width, const In<T>& rows, const In<T>& norms,
+            const Out<double>& out) {
+  const auto nodes = nodes_of(program);
+  const auto queries = queries_of(q, v, off, norm, width);
+  require(rows.ndim() == 2 && rows.shape(1) == q.shape(1) && norms.size() == rows.shape(0),
+          "rows and norms do not fit the queries");
+  require(out.ndim() == 2 && out.shape(0) == q.shape(0) && out.shape(1) == rows.shape(0),
+          "out must be [queries][rows]");
+  const int64_t n = static_cast<int64_t>(rows.shape(0)), d = queries.d;
+  nb::gil_scoped_release release;
+  const int64_t used = (n + onkel::kLanes - 1) / onkel::kLanes;
+  if (!used || !queries.rows) return;
+  std::vector<T> packed(static_cast<size_t>(used * d * onkel::kLanes));
+  std::vector<T> lengths(static_cast<size_t>(used * onkel::kLanes));
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t p = i / onkel::kLanes, l = i % onkel::kLanes;
+    lengths[static_cast<size_t>(i)] = norms.data()[i];
+    for (int64_t j = 0; j < d; ++j)
+      packed[static_cast<size_t>((p * d + j) * onkel::kLanes + l)] = rows.data()[i * d + j];
+  }
+  const onkel::Panels<T> terms{packed.data(), lengths.data(), used, 0, used};
+  const Program text{nodes.data(), static_cast<int>(nodes.size())};
+  if constexpr (sizeof(T) == 4)
+    current->matrix_f(text, queries, terms, n, out.data());
+  else
+    current->matrix_d(text, queries, terms, n, out.data());
+}
+
+// loss = (code, nu, support), rule = (code, lambda, threshold_rate, power, support_rate).
+std::tuple<int64_t, int64_t, int64_t, bool> steps(
+    const In<double>& kernel, const In<double>& base, const In<double>& old_coef,
+    const In<double>& diag, const In<int64_t>& births, int64_t live, int64_t first_trial,
+    const In<double>& y, const In<double>& weight, const In<double>& eta, const In<int64_t>& cap,
+    const In<int64_t>& oldest, std::tuple<int, double, double> loss,
+    std::tuple<int, double, double, double, double> rule, bool intercept, bool needs_norm, bool average,
+    double stop_scale, const Out<double>& state, const Out<double>& score,
+    const Out<double>& mean_score, const Out<double>& limit, const Out<double>& coef,
+    const Out<uint8_t>& kept, const Out<uint8_t>& wiped) {
+  onkel::StepInput in{};
+  require(y.ndim() == 2, "y must be [rows][columns]");
+  in.rows = static_cast<int64_t>(y.shape(0));
+  in.columns = static_cast<int64_t>(y.shape(1));
+  in.old_count = static_cast<int64_t>(births.size());
+  in.live = live;
+  in.first_trial = first_trial;
+  const size_t wide = static_cast<size_t>(average ? 2 * in.columns : in.columns);
+  const size_t n = births.size() + y.shape(0), lead = needs_norm ? n : y.shape(0);
+  require(kernel.size() == lead * n && base.size() == lead * wide, "kernel or base has wrong size");
+  require(old_coef.size() == wide * births.size() && diag.size() == n, "old_coef or diag");
+  require(weight.size() == y.shape(0) && eta.size() == y.shape(0) && cap.size() == y.shape(0) &&
+              oldest.size() == y.shape(0),
+          "one weight, rate and window per row");
+  require(state.size() == y.shape(1) * onkel::kFields && score.size() == y.size() &&
+              limit.size() == y.size() && mean_score.size() == (average ? y.size() : 0) &&
+              coef.size() == y.shape(0) * wide && kept.size() == y.shape(0) &&
+              wiped.size() == y.shape(1),
+          "an output array has the wrong size");
+  in.kernel = kernel.data();
+  in.base = base.data();
+  in.old_coef = old_coef.data();
+  in.diag = diag.data();
+  in.births = births.data();
+  in.y = y.data();
+  in.weight = weight.data();
+  in.eta = eta.data();
+  in.cap = cap.data();
+  in.oldest = oldest.data();
+  std::tie(in.loss, in.nu, in.support) = loss;
+  std::tie(in.rule, in.lambda, in.threshold_rate, in.power, in.support_rate) = rule;
+  in.intercept = intercept;
+  in.needs_norm = needs_norm;
+  in.average = average;
+  in.stop_scale = stop_scale;
+  onkel::StepOutput out{};
+  out.state = state.data();
+  out.score = score.data();
+  out.mean_score = mean_score.data();
+  out.limit = limit.data();
+  out.coef = coef.data();
+  out.kept = kept.data();
+  out.wiped = wiped.data();
+  nb::gil_scoped_release release;
+  current->steps(in, out);
+  return {out.dropped, out.done, out.bad_row, out.stale_norm};
+}
+
+// Welford with forgetting: weight 1/min(t, horizon) for the t-th row; population variance.
+void moments(const In<double>& rows, int64_t seen, double horizon, const Out<double>& mean,
+             const Out<double>& variance) {
+  require(rows.ndim() == 2 && mean.size() == rows.shape(1) && variance.size() == rows.shape(1),
+          "mean and variance need one number per column");
+  const size_t d = rows.shape(1);
+  double *m = mean.data(), *v = variance.data();
+  nb::gil_scoped_release release;
+  for (size_t i = 0; i < rows.shape(0); ++i) {
+    const double share =
+        1.0 / std::min(static_cast<double>(seen) + static_cast<double>(i) + 1.0, horizon);
+    const double* x = rows.data() + i * d;
+    for (size_t j = 0; j < d; ++j) {
+      const double delta = x[j] - m[j];
+      const double move = share * delta;
+      m[j] += move;
+      v[j] = (1.0 - share) * (v[j] + move * delta);
+    }
+  }
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+  m.attr("LANES") = onkel::kLanes;
+  m.attr("FIELDS") = static_cast<int>(onkel::kFields);
+  m.def("levels", &levels);
+  m.def("level", [] { return std::string(current->name); });
+  m.def("use_level", &use_level, "name"_a);
+  m.def("sums", &sums<float>);
+  m.def("sums", &sums<double>);
+  m.def("matrix", &matrix<float>);
+  m.def("matrix", &matrix<double>);
+  m.def("steps", &steps);
+  m.def("moments", &moments);
+}

@@ -1,0 +1,265 @@
+// Rows: one kernel against many terms. A tile of a few queries times one panel of terms is
+// evaluated in registers and first-level cache; no block x terms matrix is written.
+#pragma once
+#include <cmath>
+#include <cstdlib>
+
+#include "api.hpp"
+#include "simd.hpp"
+
+namespace {
+
+using onkel::kLanes;
+using onkel::Node;
+using onkel::Panels;
+using onkel::Program;
+using onkel::Queries;
+
+constexpr int kTile = kBytes == 64 ? 8 : 4;  // queries that share each load of a term
+constexpr int kDirect = 4;                   // up to so many features, distances by differences
+
+// Which pair statistics a program reads.
+struct Needs {
+  bool dot = false, dist2 = false, dist1 = false;
+};
+
+inline Needs needs_of(Program program) {
+  Needs n;
+  for (int i = 0; i < program.size; ++i) {
+    const int op = program.nodes[i].op;
+    n.dist2 |= op == onkel::kGaussian || op == onkel::kMatern32 || op == onkel::kMatern52;
+    n.dist1 |= op == onkel::kLaplacian;
+    n.dot |= op == onkel::kLinear || op == onkel::kPolynomial;
+  }
+  return n;
+}
+
+template <class T, int R>
+struct Tile {
+  using V = typename Simd<T>::Vec;
+  static constexpr int W = Simd<T>::width;
+  static constexpr int size = R * kLanes;
+  alignas(64) T dot[size], dist2[size], dist1[size];
+  alignas(64) T slot[onkel::kMaxDepth][size];
+};
+
+// A group of R query rows, laid out [feature][query] so that one load serves a broadcast each.
+template <class T, int R>
+struct Group {
+  T* q;
+  T* v;
+  T off[R], norm[R];
+  const T* width;
+  int64_t d;
+};
+
+template <class T, int R>
+inline void fill_group(Group<T, R>& g, const Queries<T>& queries, int64_t start) {
+  for (int r = 0; r < R; ++r) {
+    const int64_t row = start + r;
+    const bool real = row < queries.rows;
+    g.off[r] = real ? queries.off[row] : T(0);
+    g.norm[r] = real ? queries.norm[row] : T(0);
+    for (int64_t j = 0; j < g.d; ++j) {
+      g.q[j * R + r] = real ? queries.q[row * g.d + j] : T(0);
+      g.v[j * R + r] = real ? queries.v[row * g.d + j] : T(0);
+    }
+  }
+}
+
+// Runs `add(acc, query value, term vector, feature)` over all features, two vectors at a time.
+template <class T, int R, class Add>
+inline void reduce_features(const T* query, const T* panel, int64_t d, T* out, Add add) {
+  using V = typename Simd<T>::Vec;
+  constexpr int W = Simd<T>::width;
+  for (int lane = 0; lane < kLanes; lane += 2 * W) {
+    V acc0[R], acc1[R];
+    for (int r = 0; r < R; ++r) acc0[r] = acc1[r] = V{};
+    for (int64_t j = 0; j < d; ++j) {
+      const V s0 = load<V>(panel + j * kLanes + lane);
+      const V s1 = load<V>(panel + j * kLanes + lane + W);
+      for (int r = 0; r < R; ++r) {
+        const V x = broadcast<V>(query[j * R + r]);
+        acc0[r] = add(acc0[r], x, s0, j);
+        acc1[r] = add(acc1[r], x, s1, j);
+      }
+    }
+    for (int r = 0; r < R; ++r) {
+      store(out + r * kLanes + lane, acc0[r]);
+      store(out + r * kLanes + lane + W, acc1[r]);
+    }
+  }
+}
+
+template <class T, int R>
+inline void fill_statistics(Tile<T, R>& tile, const Group<T, R>& g, const T* panel, const T* norms,
+                            Needs needs) {
+  using V = typename Simd<T>::Vec;
+  constexpr int W = Simd<T>::width;
+  const T* width = g.width;
+  const bool direct = needs.dist2 && !needs.dot && g.d <= kDirect;
+  if (needs.dot || (needs.dist2 && !direct)) {
+    reduce_features<T, R>(g.q, panel, g.d, tile.dot,
+                          [](V acc, V x, V s, int64_t) { return acc + x * s; });
+    for (int r = 0; r < R; ++r)
+      for (int l = 0; l < kLanes; l += W) {
+        const V dot = load<V>(tile.dot + r * kLanes + l) + g.off[r];
+        store(tile.dot + r * kLanes + l, dot);
+        const V d2 = load<V>(norms + l) + g.norm[r] - (dot + dot);
+        store(tile.dist2 + r * kLanes + l, larger(d2, V{}));
+      }
+  } else if (direct) {
+    reduce_features<T, R>(g.v, panel, g.d, tile.dist2, [width](V acc, V x, V s, int64_t j) {
+      const V t = (x - s) * width[j];
+      return acc + t * t;
+    });
+  }
+  if (needs.dist1)
+    reduce_features<T, R>(g.v, panel, g.d, tile.dist1, [width](V acc, V x, V s, int64_t j) {
+      return acc + magnitude(x - s) * width[j];
+    });
+}
+
+template <class T, int N, class Map>
+inline void map_tile(const T* in, T* out, Map map) {
+  using V = typename Simd<T>::Vec;
+  for (int i = 0; i < N; i += Simd<T>::width) store(out + i, map(load<V>(in + i)));
+}
+
+template <class V, class T>
+inline V power(V base, int n) {
+  V result = broadcast<V>(T(1));
+  for (; n > 0; n >>= 1, base = base * base)
+    if (n & 1) result = result * base;
+  return result;
+}
+
+// Runs the postfix program over a tile; the kernel values are left in slot 0.
+template <class T, int R>
+inline void evaluate(Tile<T, R>& tile, Program program) {
+  using V = typename Simd<T>::Vec;
+  constexpr int N = Tile<T, R>::size;
+  int top = -1;
+  for (int i = 0; i < program.size; ++i) {
+    const Node node = program.nodes[i];
+    const T a = T(node.a), b = T(node.b);
+    switch (node.op) {
+      case onkel::kGaussian:
+        map_tile<T, N>(tile.dist2, tile.slot[++top], [a](V x) { return vexp(-a * x); });
+        break;
+      case onkel::kLaplacian:
+        map_tile<T, N>(tile.dist1, tile.slot[++top], [a](V x) { return vexp(-a * x); });
+        break;
+      case onkel::kMatern32:
+      case onkel::kMatern52: {
+        T* out = tile.slot[++top];
+        for (int l = 0; l < N; ++l) out[l] = a * std::sqrt(tile.dist2[l]);
+        if (node.op == onkel::kMatern32)
+          map_tile<T, N>(out, out, [](V s) { return (s + T(1)) * vexp(-s); });
+        else
+          map_tile<T, N>(out, out,
+                         [](V s) { return (s * s * T(1.0 / 3.0) + s + T(1)) * vexp(-s); });
+        break;
+      }
+      case onkel::kLinear:
+        map_tile<T, N>(tile.dot, tile.slot[++top], [](V x) { return x; });
+        break;
+      case onkel::kPolynomial: {
+        const int n = node.c;
+        map_tile<T, N>(tile.dot, tile.slot[++top],
+                       [a, b, n](V x) { return power<V, T>(x * a + b, n); });
+        break;
+      }
+      case onkel::kSum:
+      case onkel::kProduct: {
+        T* left = tile.slot[top - 1];
+        const T* right = tile.slot[top--];
+        for (int l = 0; l < N; ++l)
+          left[l] = node.op == onkel::kSum ? left[l] + right[l] : left[l] * right[l];
+        break;
+      }
+      case onkel::kScale:
+        map_tile<T, N>(tile.slot[top], tile.slot[top], [a](V x) { return a * x; });
+        break;
+    }
+  }
+}
+
+// Calls visit(group start, panel index, kernel values) for every tile; `after(group start)` when
+// a group has met all panels. Panels outside, groups inside, would share loads better but keep
+// more sums alive: with 64-lane panels the terms of one group stay in the second-level cache.
+template <class T, int R, class Visit>
+inline void run_groups(Program program, const Queries<T>& queries, const Panels<T>& panels,
+                       int64_t first_row, int64_t last_row, Visit visit) {
+  Tile<T, R> tile;
+  const Needs needs = needs_of(program);
+  const int64_t d = queries.d, groups = (last_row - first_row + R - 1) / R;
+  const size_t each = static_cast<size_t>(2 * R * (d > 0 ? d : 1));
+  T* memory = static_cast<T*>(std::malloc(sizeof(T) * each * static_cast<size_t>(groups)));
+  Group<T, R>* all =
+      static_cast<Group<T, R>*>(std::malloc(sizeof(Group<T, R>) * static_cast<size_t>(groups)));
+  for (int64_t g = 0; g < groups; ++g) {
+    all[g].d = d;
+    all[g].width = queries.width;
+    all[g].q = memory + static_cast<size_t>(g) * each;
+    all[g].v = all[g].q + R * d;
+    fill_group(all[g], queries, first_row + g * R);
+  }
+  for (int64_t p = 0; p < panels.used; ++p) {
+    const int64_t panel = (panels.first + p) % panels.capacity;
+    for (int64_t g = 0; g < groups; ++g) {
+      fill_statistics<T, R>(tile, all[g], panels.values + panel * d * kLanes,
+                            panels.norms + panel * kLanes, needs);
+      evaluate<T, R>(tile, program);
+      visit(first_row + g * R, p, panel, tile.slot[0]);
+    }
+  }
+  std::free(all);
+  std::free(memory);
+}
+
+// out[row][column] = sum over terms of coef[panel][column][lane] * k(row, term).
+template <class T, int R>
+inline void sums_of(Program program, const Queries<T>& queries, const Panels<T>& panels,
+                    const T* coef, int64_t columns, int64_t first_row, int64_t last_row,
+                    double* out) {
+  using V = typename Simd<T>::Vec;
+  constexpr int W = Simd<T>::width;
+  run_groups<T, R>(program, queries, panels, first_row, last_row,
+                   [&](int64_t row, int64_t, int64_t panel, const T* k) {
+                     for (int r = 0; r < R && row + r < last_row; ++r)
+                       for (int64_t c = 0; c < columns; ++c) {
+                         const T* a = coef + (panel * columns + c) * kLanes;
+                         V sum = V{};
+                         for (int l = 0; l < kLanes; l += W)
+                           sum = sum + load<V>(k + r * kLanes + l) * load<V>(a + l);
+                         out[(row + r) * columns + c] += sum_lanes<T>(sum);
+                       }
+                   });
+}
+
+template <class T>
+void sums(Program program, Queries<T> queries, Panels<T> panels, const T* coef, int64_t columns,
+          double* out) {
+  const int64_t full = queries.rows - queries.rows % kTile, rest = queries.rows - full;
+  for (int64_t i = 0; i < queries.rows * columns; ++i) out[i] = 0;
+  if (full) sums_of<T, kTile>(program, queries, panels, coef, columns, 0, full, out);
+  if (rest > 1)
+    sums_of<T, kTile>(program, queries, panels, coef, columns, full, queries.rows, out);
+  else if (rest)
+    sums_of<T, 1>(program, queries, panels, coef, columns, full, queries.rows, out);
+}
+
+// out[row][term] = k(row, term) for the first `terms` terms of the panels.
+template <class T>
+void matrix(Program program, Queries<T> queries, Panels<T> panels, int64_t terms, double* out) {
+  run_groups<T, kTile>(
+      program, queries, panels, 0, queries.rows, [&](int64_t row, int64_t p, int64_t, const T* k) {
+        const int64_t start = p * kLanes;
+        for (int r = 0; r < kTile && row + r < queries.rows; ++r)
+          for (int l = 0; l < kLanes && start + l < terms; ++l)
+            out[(row + r) * terms + start + l] = static_cast<double>(k[r * kLanes + l]);
+      });
+}
+
+}  // namespace

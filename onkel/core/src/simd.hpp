@@ -1,0 +1,121 @@
+// Vectors of the width this translation unit was compiled for, and the few functions on them.
+// Everything lives in an anonymous namespace: the same header is compiled once per instruction
+// set, and a shared inline function could otherwise be linked from the wrong one.
+#pragma once
+#include <cstdint>
+#include <cstring>
+
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int kBytes = 64;
+#elif defined(__AVX2__)
+constexpr int kBytes = 32;
+#else
+constexpr int kBytes = 16;
+#endif
+
+typedef float VecF __attribute__((vector_size(kBytes)));
+typedef double VecD __attribute__((vector_size(kBytes)));
+typedef int32_t IntF __attribute__((vector_size(kBytes)));
+typedef int64_t IntD __attribute__((vector_size(kBytes)));
+
+template <class T>
+struct Simd;
+template <>
+struct Simd<float> {
+  using Vec = VecF;
+  using Int = IntF;
+  static constexpr int width = kBytes / 4;
+};
+template <>
+struct Simd<double> {
+  using Vec = VecD;
+  using Int = IntD;
+  static constexpr int width = kBytes / 8;
+};
+
+template <class V, class T>
+inline V load(const T* p) {
+  V v;
+  std::memcpy(&v, p, sizeof(V));
+  return v;
+}
+
+template <class V, class T>
+inline void store(T* p, V v) {
+  std::memcpy(p, &v, sizeof(V));
+}
+
+template <class V, class T>
+inline V broadcast(T x) {
+  return x - V{};
+}
+
+template <class V>
+inline V larger(V a, V b) {
+  return a > b ? a : b;
+}
+
+template <class V>
+inline V magnitude(V a) {
+  return a < V{} ? -a : a;
+}
+
+template <class T>
+inline double sum_lanes(typename Simd<T>::Vec v) {
+  double s = 0;
+  for (int i = 0; i < Simd<T>::width; ++i) s += static_cast<double>(v[i]);
+  return s;
+}
+
+// exp(x) for x <= 0, by x = n ln 2 + r, |r| <= ln 2 / 2, and a polynomial in r.
+// Relative error below 2e-7 (float) and 4e-16 (double); 0 where the result would be denormal.
+inline VecF vexp(VecF x) {
+  const VecF low = broadcast<VecF>(-87.0f);
+  const IntF alive = x > low;
+  x = larger(x, low);
+  const VecF magic = broadcast<VecF>(12582912.0f);  // 1.5 * 2^23: adding it rounds to an integer
+  const VecF shifted = x * 1.44269504088896341f + magic;
+  const VecF n = shifted - magic;
+  VecF r = x - n * 0.693359375f;
+  r = r - n * -2.12194440e-4f;
+  VecF p = broadcast<VecF>(1.3888889e-3f);
+  p = p * r + 8.3333333e-3f;
+  p = p * r + 4.16666667e-2f;
+  p = p * r + 1.66666667e-1f;
+  p = p * r + 0.5f;
+  p = p * r + 1.0f;
+  p = p * r + 1.0f;
+  const IntF bits = ((IntF)shifted - (IntF)magic) << 23;
+  return (VecF)(((IntF)p + bits) & alive);
+}
+
+inline VecD vexp(VecD x) {
+  const VecD low = broadcast<VecD>(-708.0);
+  const IntD alive = x > low;
+  x = larger(x, low);
+  const VecD magic = broadcast<VecD>(6755399441055744.0);  // 1.5 * 2^52
+  const VecD shifted = x * 1.4426950408889634074 + magic;
+  const VecD n = shifted - magic;
+  VecD r = x - n * 6.93147180369123816490e-01;
+  r = r - n * 1.90821492927058770002e-10;
+  VecD p = broadcast<VecD>(1.6059043836821613e-10);
+  p = p * r + 2.0876756987868099e-09;
+  p = p * r + 2.5052108385441719e-08;
+  p = p * r + 2.7557319223985893e-07;
+  p = p * r + 2.7557319223985888e-06;
+  p = p * r + 2.4801587301587302e-05;
+  p = p * r + 1.9841269841269841e-04;
+  p = p * r + 1.3888888888888889e-03;
+  p = p * r + 8.3333333333333332e-03;
+  p = p * r + 4.1666666666666664e-02;
+  p = p * r + 1.6666666666666666e-01;
+  p = p * r + 0.5;
+  p = p * r + 1.0;
+  p = p * r + 1.0;
+  const IntD bits = ((IntD)shifted - (IntD)magic) << 52;
+  return (VecD)(((IntD)p + bits) & alive);
+}
+
+}  // namespace

@@ -1,0 +1,14 @@
+// Compiled once per instruction set, with ONKEL_LEVEL naming it.
+#include "rows.hpp"
+#include "steps.hpp"
+
+#define ONKEL_CONCAT(a, b) a##b
+#define ONKEL_TABLE(level) ONKEL_CONCAT(table_, level)
+#define ONKEL_TEXT2(x) #x
+#define ONKEL_TEXT(x) ONKEL_TEXT2(x)
+
+namespace onkel {
+extern const Table ONKEL_TABLE(ONKEL_LEVEL);
+const Table ONKEL_TABLE(ONKEL_LEVEL) = {ONKEL_TEXT(ONKEL_LEVEL), sums<float>,    sums<double>,
+                                        matrix<float>,           matrix<double>, steps};
+}  // namespace onkel

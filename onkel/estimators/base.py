@@ -1,0 +1,320 @@
+"""What the three estimators share: parameters, rows, the online protocol, reporting."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel import expansions, inputs, kernels, losses, rules
+from onkel.core.layout import Field
+from onkel.learner import Learner, Settings
+from onkel.params import Accept, Part, nested_changes
+
+Array = NDArray[Any]
+
+_PARTS: dict[str, Callable[[Any], Any]] = {
+    "kernel": kernels.get,
+    "loss": losses.get,
+    "rule": rules.get,
+    "expansion": expansions.get,
+}
+_COMMON = {
+    "passes": Accept(low=1, high_open=True, whole=True),
+    "n_jobs": Accept(low=-1, high_open=True, whole=True, none=True, hint="-1 uses every core."),
+}
+
+
+class Estimator:
+    """Base of the estimators: scikit-learn's protocol, without importing scikit-learn."""
+
+    task: ClassVar[str]
+    outputs: ClassVar[tuple[str, ...]]
+    """What ``predict_then_learn(output=...)`` offers."""
+    _learner: Learner
+
+    # -- parameters ----------------------------------------------------------------------------
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        return [n for n in inspect.signature(cls.__init__).parameters if n != "self"]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the constructor's parameters; those of parts as ``rule__memory``, if `deep`."""
+        params: dict[str, Any] = {n: getattr(self, n) for n in self._names()}
+        if deep:
+            for name, value in list(params.items()):
+                part = self._part(name, value, quiet=True)
+                if isinstance(part, Part):
+                    params.update({f"{name}__{k}": v for k, v in part.get_params().items()})
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``rule__memory=1000`` reaches inside (a name becomes its object)."""
+        for name, value in nested_changes(
+            self, self.get_params(deep=False), params, lookup=self._part
+        ).items():
+            setattr(self, name, value)
+        return self
+
+    _own_parts: ClassVar[dict[tuple[str, str], Part]] = {}
+    """Parts that a name stands for in this estimator, where they differ from the registry's."""
+
+    def _part(self, name: str, value: Any, quiet: bool = False) -> Any:
+        """Return the part behind a parameter's value: a name is replaced by its object."""
+        if isinstance(value, str) and (name, value) in self._own_parts:
+            return self._own_parts[name, value]
+        if name not in _PARTS:
+            return value
+        try:
+            return _PARTS[name](value)
+        except ValueError:
+            if quiet:
+                return value
+            raise
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self).__init__).parameters
+        changed = [
+            f"{n}={v!r}"
+            for n, v in self.get_params(deep=False).items()
+            if not (v is defaults[n].default or (type(v) is type(defaults[n].default) and v == defaults[n].default))
+        ]  # fmt: skip
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def _settings(self) -> Settings:
+        """Check every parameter and put the learner's settings together."""
+        owner = type(self).__name__
+        for name, accept in _COMMON.items():
+            accept.check(owner, name, getattr(self, name))
+        for name in ("scale", "average"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise ValueError(f"{owner}: {name} must be True or False; got {getattr(self, name)!r}.")
+        loss = self._loss()
+        rule = self._part("rule", self.rule)  # type: ignore[attr-defined]
+        if loss.task != self.task:
+            raise ValueError(f"{owner}: loss {loss!r} is for {loss.task}, not for {self.task}.")
+        if loss.task not in rule.tasks:
+            raise ValueError(f"{owner}: rule {rule!r} accepts {rule.tasks}, not {loss.task}.")
+        return Settings(
+            kernel=kernels.get(self.kernel),  # type: ignore[attr-defined]
+            loss=loss,
+            rule=rule,
+            expansion=expansions.get(self.expansion),  # type: ignore[attr-defined]
+            scale=bool(self.scale),  # type: ignore[attr-defined]
+            intercept=self._intercept(rule),
+            average=bool(self.average),  # type: ignore[attr-defined]
+            threads=_threads(self.n_jobs),  # type: ignore[attr-defined]
+        )
+
+    def _loss(self) -> losses.Loss:
+        return losses.get(self.loss)  # type: ignore[attr-defined]
+
+    def _intercept(self, rule: Any) -> bool:
+        wanted = self.fit_intercept  # type: ignore[attr-defined]
+        if not (wanted == "auto" or isinstance(wanted, (bool, np.bool_))):
+            raise ValueError(
+                f"{type(self).__name__}: fit_intercept must be True, False or 'auto'; got {wanted!r}."
+            )
+        possible = rule.has_offset and self.task != "novelty"
+        if wanted is True and not possible:
+            raise ValueError(
+                f"{type(self).__name__}: fit_intercept=True, but "
+                + (
+                    "novelty detection has no offset (it would halve the alert rate)."
+                    if self.task == "novelty"
+                    else f"the rule {rule!r} has none."
+                )
+                + " Use 'auto' or False."
+            )
+        return possible if wanted == "auto" else bool(wanted)
+
+    # -- rows ----------------------------------------------------------------------------------
+
+    def _rows(self, X: Any, settings: Settings | None = None) -> Any:
+        """Return checked rows, in the dtype and width that the first call has fixed."""
+        owner = type(self).__name__
+        if settings is None:
+            learner = self._fitted()
+            kernel, dtype, width = learner.kernel, learner.dtype, self.n_features_in_
+        else:
+            kernel, dtype, width = settings.kernel, inputs.choose_dtype(X), None
+        if kernel.domain == "strings":
+            return inputs.string_rows(X, owner)
+        if settings is None:
+            self._check_names(X)
+        return inputs.numeric_rows(X, owner, dtype, width)
+
+    def _check_names(self, X: Any) -> None:
+        names = inputs.feature_names(X)
+        known = getattr(self, "feature_names_in_", None)
+        if names is None or known is None or np.array_equal(names, known):
+            return
+        raise ValueError(
+            "The feature names should match those that were passed during fit. "
+            f"Fitted with {list(known)}, got {list(names)}."
+        )
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features of a row."""
+        if not hasattr(self, "_learner"):
+            raise AttributeError(f"{type(self).__name__} has no attribute 'n_features_in_' before fit")
+        return len(self._learner.moments.mean)
+
+    def _fitted(self) -> Learner:
+        if not hasattr(self, "_learner"):
+            raise inputs.not_fitted(type(self).__name__)
+        return self._learner
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether the model has begun to learn."""
+        return hasattr(self, "_learner")
+
+    # -- the online protocol -------------------------------------------------------------------
+
+    def _reset(self) -> None:
+        for name in [n for n in vars(self) if n.endswith("_") or n == "_learner"]:
+            delattr(self, name)
+
+    def _begin(self, X: Any, settings: Settings, rows: Any, columns: int) -> Learner:
+        """Make the learner for the first rows; it becomes the model's when they are learned."""
+        width = 0 if isinstance(rows, list) else rows.shape[1]
+        return Learner(settings, width, columns, np.float64 if isinstance(rows, list) else inputs.choose_dtype(X))
+
+    def _keep(self, learner: Learner, X: Any) -> None:
+        """Take over a learner that has learned; the model changes here and nowhere else."""
+        if not hasattr(self, "_learner"):
+            names = inputs.feature_names(X)
+            if names is not None and learner.kernel.domain == "numbers":
+                self.feature_names_in_ = names
+        self._learner = learner
+
+    def _safe(self, rows: int, force: bool = False) -> Learner:
+        """Return the learner, or a copy where a later block of the call could be refused."""
+        learner = self._fitted()
+        return learner.copy() if force or rows > learner.block_size() else learner
+
+    def _learn_rows(
+        self, learner: Learner, rows: Any, Y: Array, weight: Array
+    ) -> tuple[Array, Array]:
+        """Learn rows; those of weight 0 are only looked at."""
+        if not len(rows):
+            return np.zeros((0, learner.columns)), np.zeros((0, learner.columns))
+        if np.all(weight > 0):
+            return learner.learn(rows, Y, weight)
+        scores, limits = np.zeros((2, len(rows), learner.columns))
+        edges = np.flatnonzero(np.diff(weight > 0)) + 1
+        for part in np.split(np.arange(len(rows)), edges):
+            which = slice(int(part[0]), int(part[-1]) + 1)
+            if weight[which.start] > 0:
+                scores[which], limits[which] = learner.learn(rows[which], Y[which], weight[which])
+            else:
+                scores[which], limits[which] = learner.scores(rows[which]), learner.limits()
+        return scores, limits
+
+    def _fit(self, X: Any, y: Any, params: dict[str, Any]) -> Self:
+        """Reset, then pass over the rows in the given order, `passes` times."""
+        unknown = set(params) - {"sample_weight"}
+        if unknown:
+            raise TypeError(f"fit() got unexpected keyword arguments {sorted(unknown)}.")
+        settings = self._settings()
+        rows = self._rows(X, settings)
+        if not len(rows):
+            raise ValueError(
+                f"Found array with 0 sample(s) (shape={getattr(rows, 'shape', (0,))}) while a "
+                "minimum of 1 is required."
+            )
+        weight = inputs.weights_of(params.get("sample_weight"), len(rows))
+        if not np.any(weight > 0):
+            raise ValueError("sample_weight is zero for every row: there is nothing to learn from.")
+        fresh = type(self)(**self.get_params(deep=False))
+        for _ in range(int(self.passes)):  # type: ignore[attr-defined]
+            fresh._pass(X, y, weight)
+        self._reset()
+        vars(self).update({k: v for k, v in vars(fresh).items() if k not in self._names()})
+        return self
+
+    def _pass(self, X: Any, y: Any, weight: Array) -> None:
+        raise NotImplementedError
+
+    def _check_output(self, output: str) -> None:
+        if output not in self.outputs:
+            raise ValueError(
+                f"predict_then_learn: output must be one of {list(self.outputs)}; got {output!r}."
+            )
+
+    # -- reporting -----------------------------------------------------------------------------
+
+    @property
+    def t_(self) -> int:
+        """Number of examples learned."""
+        return self._fitted().t
+
+    @property
+    def n_terms_(self) -> int:
+        """Number of terms stored."""
+        return int(self._fitted().terms.count)
+
+    @property
+    def diagnostics_(self) -> dict[str, Any]:
+        """What the model promised, and what happened: see the guide for each key."""
+        learner = self._fitted()
+        s, loss = learner.state, learner.loss
+        report: dict[str, Any] = {
+            "t": learner.t,
+            "terms": int(learner.terms.count),
+            "mistakes": learner.mistakes if self.task == "classification" else None,
+            "margin_errors": _plain(s[:, Field.MARGIN_ERRORS]) if loss.adaptive or self.task == "classification" else None,
+            "loss": _plain(s[:, Field.LOSS]),
+            "risk": _plain(s[:, Field.RISK]) if learner.rule.needs_norm else None,
+            "offset": _plain(s[:, Field.OFFSET]),
+            "threshold": _plain(learner.limits()),
+            "truncation_bound": float(s[:, Field.DROPPED].max(initial=0.0)),
+            "truncation_promise": learner.truncation_promise(),
+            "norm": _plain(np.sqrt(s[:, Field.NORM2])) if learner.rule.needs_norm else None,
+            "regularization": learner.rule.lam,
+            "memory": learner.rule.memory,
+            "bytes": int(learner.terms.nbytes),
+            "kernel": repr(learner.kernel),
+            "scale": learner.scale_report(),
+        }  # fmt: skip
+        report.update(learner.rate_report())
+        if learner.settings.average:
+            report["average_bound"] = float(
+                (s[:, Field.DROPPED_AVERAGE] / np.maximum(s[:, Field.TRIALS], 1)).max(initial=0.0)
+            )
+        return report
+
+    # -- scikit-learn --------------------------------------------------------------------------
+
+    def __sklearn_tags__(self) -> Any:
+        """Describe this estimator to scikit-learn (which has been imported by whoever asks)."""
+        from sklearn.utils import Tags, TargetTags
+        from sklearn.utils._tags import InputTags
+
+        strings = False
+        try:
+            strings = kernels.get(self.kernel).domain == "strings"  # type: ignore[attr-defined]
+        except ValueError:
+            pass
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=self.task != "novelty"),
+            input_tags=InputTags(sparse=not strings, string=strings),
+        )
+
+
+def _threads(n_jobs: int | None) -> int:
+    if n_jobs is None or n_jobs == 0:
+        return 1
+    return (os.cpu_count() or 1) if n_jobs < 0 else int(n_jobs)
+
+
+def _plain(values: Array) -> Any:
+    """A number for one output, a list for several."""
+    return float(values[0]) if len(values) == 1 else [float(v) for v in values]

@@ -1,0 +1,447 @@
+"""KernelClassifier: any labels, classes that may appear late."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel import inputs, losses
+from onkel.estimators.base import Estimator
+from onkel.learner import Learner
+
+Array = NDArray[Any]
+
+
+class Classes:
+    """Which labels are known, and how they map to outputs.
+
+    Two classes share one output (the second, in sorted order, is +1); otherwise each class has
+    its own. Labels -1/1, 0/1 and booleans are binary from the start; their +1 is 1.
+    """
+
+    def __init__(self, labels: list[Any], binary: bool) -> None:
+        self.labels = labels  # one per output; binary: [negative or _UNKNOWN, positive]
+        self.binary = binary
+
+    @classmethod
+    def given(cls, labels: Any) -> Classes:
+        """Start from the labels that the user has named."""
+        known = sorted_labels(labels)
+        return cls(known, binary=len(known) == 2)
+
+    @property
+    def known(self) -> list[Any]:
+        """All known labels, sorted."""
+        return sorted_labels([v for v in self.labels if v is not _UNKNOWN])
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs."""
+        return 1 if self.binary else len(self.labels)
+
+    def copy(self) -> Classes:
+        """Return an independent copy."""
+        return Classes(list(self.labels), self.binary)
+
+    def admit(self, label: Any, learner: Learner | None) -> None:
+        """Take in a label; `learner` gets the outputs that this needs."""
+        if label in self.labels:
+            return
+        if not self.labels and label in (0, 1, -1) and not isinstance(label, str):
+            self.binary = True
+            self.labels = [_UNKNOWN, label] if label == 1 else [label, _one_like(label)]
+            return
+        if self.binary and self.labels[0] is _UNKNOWN and label in (0, -1):
+            self.labels[0] = label
+            return
+        if self.binary:
+            self._split(learner)
+        self.labels.append(label)
+        if learner is not None:
+            learner.add_column()
+
+    def _split(self, learner: Learner | None) -> None:
+        """More than two classes: the shared output becomes two."""
+        self.binary = False
+        negative, positive = self.labels
+        self.labels = [positive] if negative is _UNKNOWN else [positive, negative]
+        if learner is not None and negative is not _UNKNOWN:
+            learner.split_column()
+
+    def targets(self, y: Array) -> Array:
+        """Return +1/-1 for every row and output."""
+        if self.binary:
+            return np.where(_equal(y, self.labels[1]), 1.0, -1.0)[:, None]
+        return np.column_stack([np.where(_equal(y, v), 1.0, -1.0) for v in self.labels])
+
+    def decisions(self, scores: Array) -> Array:
+        """Return what decision_function shows: one column for two classes, else one per class."""
+        if self.binary:
+            return scores[:, 0]
+        order = [self.labels.index(v) for v in self.known]
+        scores = scores[:, order]
+        return (scores[:, 1] - scores[:, 0]) / 2 if len(order) == 2 else scores
+
+    def predictions(self, scores: Array) -> Array:
+        """Return labels; a score of exactly 0 predicts the positive class."""
+        known = self.known
+        if not known:
+            return np.full(len(scores), None, object)
+        labels = label_array(known)
+        if len(known) == 1:
+            return np.repeat(labels, len(scores))
+        decision = self.decisions(scores)
+        if len(known) == 2:
+            return labels[(decision >= 0).astype(int)]
+        return labels[np.argmax(decision, axis=1)]
+
+
+class _Unknown:
+    """Stands for the negative label of 0/1 or -1/1 while only 1 has been seen."""
+
+    def __repr__(self) -> str:
+        return "<not seen yet>"
+
+    def __reduce__(self) -> str:
+        return "_UNKNOWN"
+
+
+_UNKNOWN = _Unknown()
+
+
+def _one_like(label: Any) -> Any:
+    return True if isinstance(label, (bool, np.bool_)) else type(label)(1)
+
+
+def _equal(y: Array, label: Any) -> Array:
+    return np.array([v == label for v in y], bool) if y.dtype == object else y == label
+
+
+def sorted_labels(labels: Any) -> list[Any]:
+    """Return distinct labels in order, as Python objects."""
+    distinct = list(dict.fromkeys(np.asarray(labels).tolist() if not isinstance(labels, list) else labels))
+    try:
+        return sorted(distinct)
+    except TypeError:
+        return sorted(distinct, key=lambda v: (type(v).__name__, repr(v)))
+
+
+def label_array(labels: list[Any]) -> Array:
+    """Return labels as an array of their common type."""
+    if len({type(v) for v in labels}) > 1:
+        return np.array(labels, dtype=object)
+    return np.array(labels)
+
+
+class KernelClassifier(Estimator):
+    """Online kernel classification, binary or with many classes that may appear late.
+
+    ``f <- (1 - eta lam) f + eta sigma y k(x, .)``, sigma = [y (f(x) + b) <= margin]
+
+    Parameters
+    ----------
+    kernel : str, object or function
+        From :mod:`onkel.kernels`, or a function of two matrices.
+    loss : str or object
+        ``"soft_margin"`` or ``"logistic"`` (which gives probabilities), or an object from
+        :mod:`onkel.losses`.
+    rule, expansion : str or object
+        From :mod:`onkel.rules` and :mod:`onkel.expansions`.
+    scale : bool
+        Standardise inputs by running moments.
+    fit_intercept : bool or "auto"
+        The offset b.
+    passes : int
+        Passes of :meth:`fit` over its rows.
+    average : bool
+        Predict with the average of all hypotheses so far (N04 Corollary 5).
+    class_weight : dict, "balanced" or None
+        Weight of each class's steps; "balanced" follows the class counts seen so far.
+    n_jobs : int, optional
+        Threads; -1 for all cores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 2))
+    >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
+    >>> clf = KernelClassifier()
+    >>> early = clf.predict_then_learn(X[:250], y[:250])
+    >>> late = clf.predict_then_learn(X[250:], y[250:])
+    >>> bool(np.mean(late == y[250:]) > 0.85)
+    True
+    """
+
+    task: ClassVar[str] = "classification"
+    outputs: ClassVar[tuple[str, ...]] = ("prediction", "decision", "probability")
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        loss: Any = "soft_margin",
+        rule: Any = "norma",
+        expansion: Any = "window",
+        *,
+        scale: bool = True,
+        fit_intercept: bool | str = "auto",
+        passes: int = 1,
+        average: bool = False,
+        class_weight: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.loss = loss
+        self.rule = rule
+        self.expansion = expansion
+        self.scale = scale
+        self.fit_intercept = fit_intercept
+        self.passes = passes
+        self.average = average
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, **params: Any) -> Self:
+        """Forget everything, then pass over the rows once (or `passes` times), in order.
+
+        ``sample_weight=`` is accepted. It scales a row's step; since order matters online, it
+        does not equal repeating rows, and is therefore not a named parameter here.
+        """
+        return self._fit(X, y, params)
+
+    def _pass(self, X: Any, y: Any, weight: Array) -> None:
+        first = not hasattr(self, "_learner")
+        labels = sorted_labels(self._labels(y).tolist()) if first else None
+        self.partial_fit(X, y, classes=labels, sample_weight=weight)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn rows, in order; classes may be named beforehand or appear on the way."""
+        self._learn(X, y, classes, sample_weight)
+        return self
+
+    def predict_then_learn(
+        self, X: Any, y: Any, output: str = "prediction", classes: Any = None,
+        sample_weight: Any = None,
+    ) -> Array:  # fmt: skip
+        """Predict each row *before* it is learned: the online protocol.
+
+        ``output="decision"`` gives scores, ``"probability"`` (logistic loss) probabilities, with
+        one column per class known at the end of the call.
+        """
+        self._check_output(output)
+        if output == "probability":
+            self._check_proba()
+        pieces, known = self._learn(X, y, classes, sample_weight)
+        if output == "prediction":
+            return _joined([c.predictions(s) for c, s in pieces], self._labels(y).dtype)
+        wide = [_aligned(c, s, known) for c, s in pieces]
+        scores = np.concatenate(wide) if wide else np.zeros((0, max(known.outputs, 1)))
+        return known.decisions(scores) if output == "decision" else self._probabilities(known, scores)
+
+    def learn_one(self, row: Any, y: Any) -> Self:
+        """Learn one row."""
+        return self.partial_fit([row], [y])
+
+    def predict_one(self, row: Any) -> Any:
+        """Predict one row; None (or 1, for labels -1/1, 0/1) before any class is known."""
+        return self.predict([row])[0] if hasattr(self, "_learner") else None
+
+    def _labels(self, y: Any) -> Array:
+        y = inputs.as_vector(y, type(self).__name__)
+        if y.dtype.kind == "f":
+            if not np.all(np.isfinite(y)):
+                raise ValueError("Input y contains NaN or infinity: every row needs a label.")
+            if np.any(y != np.floor(y)):
+                raise ValueError(
+                    "Unknown label type: continuous. A classifier takes labels, not measurements; "
+                    "for those use KernelRegressor."
+                )
+        if y.dtype == object:
+            bad = [i for i, v in enumerate(y) if v is None or v != v]
+            if bad:
+                raise ValueError(f"Input y contains NaN or None at row {bad[0]}: give a label.")
+        return y
+
+    def _learn(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any
+    ) -> tuple[list[tuple[Classes, Array]], Classes]:
+        """Learn rows; return scores piece by piece, with the classes known at the time."""
+        fresh = not hasattr(self, "_learner")
+        settings = self._settings() if fresh else None
+        rows = self._rows(X, settings)
+        y = self._labels(y)
+        inputs.same_length(rows, y)
+        weight = inputs.weights_of(sample_weight, len(rows))
+        state = Classes([], False) if fresh else self._classes.copy()
+        if classes is not None:
+            state = self._named(state, classes, fresh, y)
+        weight = weight * self._class_weights(state, y)
+        firsts = _first_rows(y, state)
+        if fresh:
+            assert settings is not None
+            learner = self._begin(X, settings, rows, state.outputs)
+        else:
+            learner = self._safe(len(rows), force=bool(firsts))
+        pieces = self._learn_pieces(learner, state, rows, y, weight, firsts)
+        counts = dict(getattr(self, "class_count_", {}))
+        for label in y.tolist():
+            counts[label] = counts.get(label, 0) + 1
+        self._keep(learner, X)
+        self._classes, self.class_count_ = state, counts
+        return pieces, state
+
+    def _learn_pieces(
+        self, learner: Learner, state: Classes, rows: Any, y: Array, weight: Array,
+        firsts: dict[int, Any],
+    ) -> list[tuple[Classes, Array]]:  # fmt: skip
+        """Cut the rows where a new label appears: that row is predicted without it."""
+        pieces: list[tuple[Classes, Array]] = []
+        edges = sorted({0, *firsts, len(y)})
+        for start, stop in zip(edges[:-1], edges[1:], strict=True):
+            before = state.copy()
+            if start in firsts:
+                state.admit(firsts[start], learner if learner.columns else None)
+                while learner.columns < state.outputs:
+                    learner.add_column()
+            part = slice(start, stop)
+            scores, _ = self._learn_rows(learner, rows[part], state.targets(y[part]), weight[part])
+            if start in firsts:
+                pieces.append((before, scores[:1]))
+                scores = scores[1:]
+            pieces.append((state.copy(), scores))
+        return pieces
+
+    def _named(self, state: Classes, classes: Any, fresh: bool, y: Array) -> Classes:
+        """Check the user's `classes` against the labels."""
+        if fresh:
+            state = Classes.given(classes)
+        elif set(sorted_labels(classes)) != set(state.known):
+            raise ValueError(
+                f"`classes={list(classes)!r}` is not the same as on last call to partial_fit, "
+                f"was: {state.known!r}."
+            )
+        stray = [v for v in sorted_labels(y.tolist()) if v not in state.labels]
+        if stray:
+            raise ValueError(
+                f"y holds labels that are not in classes: {stray[:5]!r}. Name them in classes=, or "
+                "leave classes out and let classes appear on the way."
+            )
+        return state
+
+    def _class_weights(self, state: Classes, y: Array) -> Array:
+        if self.class_weight is None:
+            return np.ones(len(y))
+        if isinstance(self.class_weight, dict):
+            return np.array([float(self.class_weight.get(v, 1.0)) for v in y.tolist()])
+        if self.class_weight != "balanced":
+            raise ValueError(
+                f"class_weight must be a dict, 'balanced' or None; got {self.class_weight!r}."
+            )
+        counts = dict(getattr(self, "class_count_", {}))
+        weights = np.empty(len(y))
+        for i, label in enumerate(y.tolist()):
+            counts[label] = counts.get(label, 0) + 1
+            classes = max(len(counts), len(state.known))
+            weights[i] = sum(counts.values()) / (classes * counts[label])
+        return weights
+
+    # -- predicting ----------------------------------------------------------------------------
+
+    @property
+    def classes_(self) -> Array:
+        """The known labels, sorted."""
+        self._fitted()
+        return label_array(self._classes.known)
+
+    def decision_function(self, X: Any) -> Array:
+        """Return scores: one number per row for two classes, else one column per class."""
+        learner = self._fitted()
+        return self._classes.decisions(learner.scores(self._rows(X)))
+
+    def predict(self, X: Any) -> Array:
+        """Return the label of each row."""
+        learner = self._fitted()
+        return self._classes.predictions(learner.scores(self._rows(X)))
+
+    @property
+    def predict_proba(self) -> Any:
+        """Return probabilities, one column per class (logistic loss only)."""
+        self._check_proba()
+        return self._predict_proba
+
+    def _check_proba(self) -> None:
+        loss = self._loss()
+        if not isinstance(loss, losses.Logistic):
+            raise AttributeError(
+                f"predict_proba needs loss='logistic'; this {type(self).__name__} has {loss!r}, "
+                "whose scores are no probabilities."
+            )
+
+    def _predict_proba(self, X: Any) -> Array:
+        learner = self._fitted()
+        return self._probabilities(self._classes, learner.scores(self._rows(X)))
+
+    @staticmethod
+    def _probabilities(classes: Classes, scores: Array) -> Array:
+        decision = classes.decisions(scores)
+        if decision.ndim == 1:
+            p = 0.5 * (1.0 + np.tanh(0.5 * decision))
+            return np.column_stack([1.0 - p, p])
+        p = 0.5 * (1.0 + np.tanh(0.5 * decision)) + 1e-300
+        return p / p.sum(axis=1, keepdims=True)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy."""
+        right = self.predict(X) == self._labels(y)
+        return float(np.average(right, weights=sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags
+
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "classifier"
+        tags.classifier_tags = ClassifierTags()
+        return tags
+
+
+def _first_rows(y: Array, state: Classes) -> dict[int, Any]:
+    """Return row -> label for every label that appears for the first time."""
+    firsts: dict[int, Any] = {}
+    seen = {v for v in state.labels if v is not _UNKNOWN}
+    if y.dtype != object:
+        values, where = np.unique(y, return_index=True)
+        return {int(i): v for v, i in zip(values.tolist(), where, strict=True) if v not in seen}
+    for i, label in enumerate(y.tolist()):
+        if label not in seen:
+            seen.add(label)
+            firsts[i] = label
+    return firsts
+
+
+def _joined(parts: list[Array], dtype: Any) -> Array:
+    """Return predictions as one array; a first None becomes 1 where labels are numbers."""
+    if dtype.kind in "biuf":
+        parts = [np.ones(len(p), dtype) if p.dtype == object else p for p in parts]
+    elif any(p.dtype == object for p in parts):
+        parts = [p.astype(object) for p in parts]
+    return np.concatenate(parts) if parts else np.zeros(0, dtype)
+
+
+def _aligned(then: Classes, scores: Array, now: Classes) -> Array:
+    """Return scores of an earlier set of classes in the columns of a later one."""
+    if then.binary == now.binary and then.outputs == now.outputs:
+        return scores
+    wide = np.zeros((len(scores), now.outputs))
+    if then.binary and not now.binary:
+        for i, label in enumerate(now.labels):
+            if label in then.labels:
+                wide[:, i] = scores[:, 0] if label == then.labels[1] else -scores[:, 0]
+        return wide
+    if not then.labels:
+        return wide
+    wide[:, : scores.shape[1]] = scores
+    return wide

@@ -1,0 +1,211 @@
+"""KernelRegressor: robust regression, with intervals that hold under drift."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel import inputs, losses
+from onkel.estimators.base import Estimator
+
+Array = NDArray[Any]
+
+
+class KernelRegressor(Estimator):
+    """Online kernel regression, of one or several targets.
+
+    ``f <- (1 - eta lam) f - eta l'(f(x) + b, y) k(x, .)``
+
+    Parameters
+    ----------
+    kernel : str, object or function
+        From :mod:`onkel.kernels`, or a function of two matrices.
+    loss : str or object
+        ``"huber"``, ``"squared"``, ``"absolute"``, ``"epsilon_insensitive"``, or an object from
+        :mod:`onkel.losses`; with ``nu=`` the last (and Huber) gives prediction intervals.
+    rule, expansion : str or object
+        From :mod:`onkel.rules` and :mod:`onkel.expansions`.
+    scale : bool
+        Standardise inputs and targets by running moments.
+    fit_intercept : bool or "auto"
+        The offset b.
+    passes : int
+        Passes of :meth:`fit` over its rows.
+    average : bool
+        Predict with the average of all hypotheses so far (N04 Corollary 5).
+    n_jobs : int, optional
+        Threads; -1 for all cores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onkel import losses
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, size=(2000, 1))
+    >>> y = np.sin(3 * X[:, 0]) + 0.1 * rng.normal(size=2000)
+    >>> reg = KernelRegressor(loss=losses.EpsilonInsensitive(nu=0.1))
+    >>> low, high = reg.predict_then_learn(X, y, output="interval")
+    >>> bool(abs(np.mean((low <= y) & (y <= high)) - 0.9) < 0.02)
+    True
+    """
+
+    task: ClassVar[str] = "regression"
+    outputs: ClassVar[tuple[str, ...]] = ("prediction", "interval")
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        loss: Any = "huber",
+        rule: Any = "norma",
+        expansion: Any = "window",
+        *,
+        scale: bool = True,
+        fit_intercept: bool | str = "auto",
+        passes: int = 1,
+        average: bool = False,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.loss = loss
+        self.rule = rule
+        self.expansion = expansion
+        self.scale = scale
+        self.fit_intercept = fit_intercept
+        self.passes = passes
+        self.average = average
+        self.n_jobs = n_jobs
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, **params: Any) -> Self:
+        """Forget everything, then pass over the rows once (or `passes` times), in order.
+
+        ``sample_weight=`` is accepted. It scales a row's step; since order matters online, it
+        does not equal repeating rows, and is therefore not a named parameter here.
+        """
+        return self._fit(X, y, params)
+
+    def _pass(self, X: Any, y: Any, weight: Array) -> None:
+        self.partial_fit(X, y, sample_weight=weight)
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn rows, in order."""
+        self._learn(X, y, sample_weight)
+        return self
+
+    def predict_then_learn(
+        self, X: Any, y: Any, output: str = "prediction", sample_weight: Any = None
+    ) -> Any:
+        """Predict each row *before* it is learned: the online protocol.
+
+        ``output="interval"`` gives (low, high) as they stood before each row.
+        """
+        self._check_output(output)
+        if output == "interval":
+            self._check_interval()
+        scores, limits = self._learn(X, y, sample_weight)
+        if output == "prediction":
+            return self._shaped(scores)
+        width = np.maximum(limits, 0.0)
+        return self._shaped(scores - width), self._shaped(scores + width)
+
+    def learn_one(self, row: Any, y: Any) -> Self:
+        """Learn one row."""
+        return self.partial_fit([row], [y])
+
+    def predict_one(self, row: Any) -> Any:
+        """Predict one row; 0 before anything is known."""
+        return self.predict([row])[0] if hasattr(self, "_learner") else 0.0
+
+    def _targets(self, y: Any) -> tuple[Array, bool]:
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        if hasattr(y, "to_numpy"):
+            y = y.to_numpy()
+        try:
+            Y = np.asarray(y, np.float64)
+        except ValueError as error:
+            raise ValueError(f"y must hold numbers; {error}.") from None
+        if Y.ndim not in (1, 2) or (Y.ndim == 2 and Y.shape[1] == 0):
+            raise ValueError(
+                f"y must have one number per row, or one row of numbers per row; got shape {Y.shape}."
+            )
+        if not np.all(np.isfinite(Y)):
+            bad = int(np.argwhere(~np.isfinite(Y))[0][0])
+            raise ValueError(
+                f"Input y contains NaN or infinity, first at row {bad}. The model was not changed."
+            )
+        if np.any(np.abs(Y) > 1e150):
+            raise ValueError("y must stay within 1e150 in size; rescale the targets.")
+        return (Y[:, None], True) if Y.ndim == 1 else (Y, False)
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array]:
+        fresh = not hasattr(self, "_learner")
+        settings = self._settings() if fresh else None
+        rows = self._rows(X, settings)
+        Y, flat = self._targets(y)
+        inputs.same_length(rows, Y)
+        weight = inputs.weights_of(sample_weight, len(rows))
+        if fresh:
+            assert settings is not None
+            learner = self._begin(X, settings, rows, Y.shape[1])
+        else:
+            learner = self._safe(len(rows))
+            if Y.shape[1] != learner.columns:
+                raise ValueError(
+                    f"y has {Y.shape[1]} targets per row, but this model learns {learner.columns}."
+                )
+        result = self._learn_rows(learner, rows, Y, weight)
+        self._keep(learner, X)
+        if fresh:
+            self.n_outputs_ = Y.shape[1]
+            self._flat = flat
+        return result
+
+    # -- predicting ----------------------------------------------------------------------------
+
+    def _shaped(self, values: Array) -> Array:
+        return values[:, 0] if self._flat else values
+
+    def predict(self, X: Any) -> Array:
+        """Return the prediction for each row."""
+        learner = self._fitted()
+        return self._shaped(learner.scores(self._rows(X)))
+
+    def predict_interval(self, X: Any) -> tuple[Array, Array]:
+        """Return (low, high): with a loss that has nu, coverage 1 - nu in the long run."""
+        self._check_interval()
+        learner = self._fitted()
+        scores, width = learner.scores(self._rows(X)), np.maximum(learner.limits(), 0.0)
+        return self._shaped(scores - width), self._shaped(scores + width)
+
+    def _check_interval(self) -> None:
+        loss = self._loss()
+        if not isinstance(loss, (losses.EpsilonInsensitive, losses.Huber)) or loss.nu is None:
+            raise ValueError(
+                "Intervals need a loss whose width follows nu, for example "
+                f"loss=losses.EpsilonInsensitive(nu=0.1); this {type(self).__name__} has {loss!r}."
+            )
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return R^2, averaged over the targets."""
+        Y, _ = self._targets(y)
+        error = Y - self._fitted().scores(self._rows(X))
+        w = inputs.weights_of(sample_weight, len(Y))[:, None]
+        around = Y - (w * Y).sum(axis=0) / w.sum()
+        total = (w * around**2).sum(axis=0)
+        left = (w * error**2).sum(axis=0)
+        return float(np.mean(1.0 - left / np.where(total > 0, total, 1.0)))
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import RegressorTags
+
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "regressor"
+        tags.regressor_tags = RegressorTags()
+        tags.target_tags.multi_output = True
+        return tags

@@ -1,0 +1,213 @@
+"""Terms on rows of numbers, stored in panels [panel][feature][lane], a ring of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel import core
+from onkel.core import Queries
+from onkel.core.frame import Frame
+from onkel.core.layout import LANES
+from onkel.kernels import Kernel
+from onkel.kernels.base import diag_of_norms
+
+Array = NDArray[Any]
+
+
+class DenseTerms:
+    """A dense expansion: rows, coefficients and births of the terms, oldest first.
+
+    Coefficients are in stored units (actual = scale * stored), float64, one column per output
+    (and one more each for the average hypothesis). Lanes that hold no term have coefficient 0.
+    """
+
+    block_rows = (16, 256)
+    """Smallest and largest block that pays."""
+
+    def __init__(self, kernel: Kernel, frame: Frame, columns: int, limit: int) -> None:
+        self.kernel = kernel
+        self.frame = frame
+        self.limit = limit
+        self.head = 0
+        self.count = 0
+        self._allocate(0, columns)
+
+    def _allocate(self, panels: int, columns: int) -> None:
+        d, dtype = len(self.frame.center), self.frame.dtype
+        self.panels = np.zeros((panels, d, LANES), dtype)
+        self.norms = np.zeros((panels, LANES), dtype)
+        self.coef = np.zeros((panels, columns, LANES))
+        self.births = np.zeros(panels * LANES, np.int64)
+
+    # -- reading -------------------------------------------------------------------------------
+
+    @property
+    def columns(self) -> int:
+        """Coefficients per term."""
+        return int(self.coef.shape[1])
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the stored terms."""
+        return sum(a.nbytes for a in (self.panels, self.norms, self.coef, self.births))
+
+    def slots(self, start: int, stop: int) -> tuple[Array, Array]:
+        """Return panel and lane of the terms start ... stop - 1, oldest first."""
+        at = (self.head + np.arange(start, stop)) % max(len(self.births), 1)
+        return at // LANES, at % LANES
+
+    def rows(self, start: int, stop: int) -> Array:
+        """Return stored rows as a matrix."""
+        panel, lane = self.slots(start, stop)
+        return np.ascontiguousarray(self.panels[panel, :, lane])
+
+    def coefs(self, start: int, stop: int) -> Array:
+        """Return stored coefficients, one row per term."""
+        panel, lane = self.slots(start, stop)
+        return self.coef[panel, :, lane]
+
+    def ages_from(self, start: int, stop: int) -> Array:
+        """Return the births of some terms."""
+        panel, lane = self.slots(start, stop)
+        return self.births[panel * LANES + lane]
+
+    def raw_rows(self) -> Array:
+        """Return all terms' inputs as they came."""
+        return self.frame.raw(self.rows(0, self.count))
+
+    # -- evaluating ----------------------------------------------------------------------------
+
+    def prepare(self, X: Array) -> Queries:
+        """Return rows ready for :meth:`sums` and :meth:`kernel_matrix`."""
+        return self.frame.prepare(X, clip=self.kernel.translation_invariant)
+
+    def sums(self, queries: Queries, unit: Array, skip: int = 0, threads: int = 1) -> Array:
+        """Sum over terms of unit * coef * k, one column per coefficient; the oldest `skip` left out."""
+        program = self.kernel.program()
+        if program is None:
+            K = self.kernel.values(self._z(queries.v), self._z(self.rows(skip, self.count)))
+            return K @ (self.coefs(skip, self.count) * unit)
+        if self.count == skip:
+            return np.zeros((len(queries), self.columns))
+        weights = (self.coef * unit[None, :, None]).astype(self.frame.dtype)
+        if skip:
+            panel, lane = self.slots(0, skip)
+            weights[panel, :, lane] = 0
+        first, used = self._panel_range()
+        return core.sums(
+            program, queries, self.panels, self.norms, first, used, weights, threads
+        )
+
+    def _panel_range(self) -> tuple[int, int]:
+        first = self.head // LANES
+        used = (self.head % LANES + self.count + LANES - 1) // LANES
+        return first, min(used, len(self.panels))
+
+    def _z(self, v: Array) -> Array:
+        return self.frame.z(v).astype(self.frame.dtype)
+
+    def kernel_matrix(self, queries: Queries, others: Queries) -> Array:
+        """Return k(query, other) for all pairs."""
+        program = self.kernel.program()
+        if program is None:
+            return np.ascontiguousarray(
+                self.kernel.values(self._z(queries.v), self._z(others.v)), np.float64
+            )
+        return core.matrix(program, queries, others.v, others.norm)
+
+    def diag(self, queries: Queries) -> Array:
+        """Return k(x, x) of each query."""
+        program = self.kernel.program()
+        if program is None:
+            return np.asarray(self.kernel.diag_values(self._z(queries.v)), np.float64)
+        return np.array(diag_of_norms(program, queries.norm.astype(np.float64)))
+
+    def oldest(self, count: int) -> Queries:
+        """Return the oldest terms as queries."""
+        return self.frame.queries(self.rows(0, count))
+
+    @staticmethod
+    def join(first: Queries, second: Queries) -> Queries:
+        """Return two sets of queries as one."""
+        if not len(first):
+            return second
+        return Queries(
+            *(np.concatenate([getattr(first, n), getattr(second, n)]) for n in ("q", "v", "off", "norm")),
+            first.width,
+        )  # fmt: skip
+
+    # -- changing ------------------------------------------------------------------------------
+
+    def drop(self, count: int) -> None:
+        """Let the oldest terms go."""
+        panel, lane = self.slots(0, count)
+        self.coef[panel, :, lane] = 0
+        self.head = (self.head + count) % max(len(self.births), 1)
+        self.count -= count
+        if self.count == 0:
+            self.head = 0
+
+    def append(self, queries: Queries, coef: Array, births: Array) -> None:
+        """Store new terms."""
+        if not len(births):
+            return
+        if self.count + len(births) > len(self.births):
+            self._grow(self.count + len(births))
+        panel, lane = self.slots(self.count, self.count + len(births))
+        self.panels[panel, :, lane] = queries.v
+        self.norms[panel, lane] = queries.norm
+        self.coef[panel, :, lane] = coef
+        self.births[panel * LANES + lane] = births
+        self.count += len(births)
+
+    def _grow(self, needed: int) -> None:
+        enough = -(-needed // LANES)
+        most = max(-(-min(self.limit, 2**40) // LANES), enough)
+        panels = min(max(enough, int(1.5 * len(self.panels)) + 1), most)
+        panel, lane = self.slots(0, self.count)
+        self._refill(
+            panels, self.panels[panel, :, lane], self.norms[panel, lane],
+            self.coef[panel, :, lane], self.births[panel * LANES + lane],
+        )  # fmt: skip
+
+    def _refill(self, panels: int, rows: Array, norms: Array, coef: Array, births: Array) -> None:
+        """Allocate anew and lay the given terms in order from the first lane."""
+        self._allocate(panels, self.columns)
+        self.head, self.count = 0, len(births)
+        panel, lane = self.slots(0, self.count)
+        self.panels[panel, :, lane], self.norms[panel, lane] = rows, norms
+        self.coef[panel, :, lane], self.births[: self.count] = coef, births
+
+    def remix(self, mixing: Array) -> None:
+        """Replace every term's coefficients a by a @ mixing (fold, wipe, add an output)."""
+        self.coef = np.ascontiguousarray(np.einsum("pwl,wv->pvl", self.coef, mixing))
+
+    def select(self, keep: Array) -> None:
+        """Keep only some terms."""
+        rows, coef = self.rows(0, self.count)[keep], self.coefs(0, self.count)[keep]
+        births = self.ages_from(0, self.count)[keep]
+        panel, lane = self.slots(0, self.count)
+        norms = self.norms[panel, lane][keep]
+        self._refill(len(self.panels), rows, norms, coef, births)
+
+    def reframe(self, frame: Frame) -> None:
+        """Move to a new frame: stored rows change only where they must."""
+        if self.count:
+            rows = self.rows(0, self.count)
+            panel, lane = self.slots(0, self.count)
+            if not frame.same_storage(self.frame):
+                rows = frame.translate(rows, self.frame)
+                self.panels[panel, :, lane] = rows
+            self.norms[panel, lane] = frame.norms(rows)
+        self.frame = frame
+
+    def copy(self) -> DenseTerms:
+        """Return an independent copy."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        for name in ("panels", "norms", "coef", "births"):
+            setattr(other, name, getattr(self, name).copy())
+        return other

@@ -1,0 +1,137 @@
+"""Terms on strings, held as the weights of their distinct substrings.
+
+The prediction for a text costs its own length, whatever the number of stored texts.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel.kernels import Spectrum
+
+Array = NDArray[Any]
+Features = dict[str, float]
+
+
+class StringTerms:
+    """An expansion over texts: one weight vector per distinct substring, plus the terms.
+
+    The terms themselves are needed to let the oldest go; a substring that no term holds any
+    more is forgotten, so that no rounding dust stays behind.
+    """
+
+    block_rows = (1, 1)
+
+    def __init__(self, kernel: Spectrum, columns: int) -> None:
+        self.kernel = kernel
+        self.columns = columns
+        self.terms: deque[tuple[Features, Array, int]] = deque()
+        self.weights: dict[str, Array] = {}
+        self.uses: dict[str, int] = {}
+
+    @property
+    def count(self) -> int:
+        """Number of stored texts."""
+        return len(self.terms)
+
+    @property
+    def nbytes(self) -> int:
+        """Rough memory of terms and weights."""
+        pieces = sum(len(t[0]) for t in self.terms)
+        return 100 * pieces + (200 + 8 * self.columns) * len(self.weights)
+
+    # -- evaluating ----------------------------------------------------------------------------
+
+    def prepare(self, texts: Any) -> list[Features]:
+        """Return texts as substring counts."""
+        return [self.kernel.features(s) for s in texts]
+
+    def sums(self, queries: list[Features], unit: Array, skip: int = 0, threads: int = 1) -> Array:
+        """Sum over terms of unit * coef * k; the oldest `skip` left out."""
+        out = np.zeros((len(queries), self.columns))
+        for row, features in zip(out, queries, strict=True):
+            for piece, amount in features.items():
+                weight = self.weights.get(piece)
+                if weight is not None:
+                    row += amount * weight
+        if skip:
+            old = self.kernel.between(queries, self.oldest(skip))
+            out -= old @ self.coefs(0, skip)
+        return out * unit
+
+    def kernel_matrix(self, queries: list[Features], others: list[Features]) -> Array:
+        """Return k(query, other) for all pairs."""
+        return self.kernel.between(queries, others)
+
+    def diag(self, queries: list[Features]) -> Array:
+        """Return k(x, x): 1, or 0 for a text without substrings."""
+        return np.array([float(bool(q)) for q in queries])
+
+    def oldest(self, count: int) -> list[Features]:
+        """Return the oldest terms as queries."""
+        return [t[0] for t in islice(self.terms, count)]
+
+    def coefs(self, start: int, stop: int) -> Array:
+        """Return stored coefficients, one row per term."""
+        rows = [t[1] for t in islice(self.terms, start, stop)]
+        return np.array(rows).reshape(-1, self.columns)
+
+    def ages_from(self, start: int, stop: int) -> Array:
+        """Return the births of some terms."""
+        return np.array([t[2] for t in islice(self.terms, start, stop)], np.int64)
+
+    @staticmethod
+    def join(first: list[Features], second: list[Features]) -> list[Features]:
+        """Return two sets of queries as one."""
+        return first + second
+
+    # -- changing ------------------------------------------------------------------------------
+
+    def drop(self, count: int) -> None:
+        """Let the oldest terms go."""
+        for _ in range(count):
+            features, coef, _ = self.terms.popleft()
+            for piece, amount in features.items():
+                self.uses[piece] -= 1
+                if self.uses[piece]:
+                    self.weights[piece] = self.weights[piece] - amount * coef
+                else:
+                    del self.uses[piece], self.weights[piece]
+
+    def append(self, queries: list[Features], coef: Array, births: Array) -> None:
+        """Store new terms."""
+        for features, a, birth in zip(queries, coef, births, strict=True):
+            self.terms.append((features, a.copy(), int(birth)))
+            self._add(features, a)
+
+    def _add(self, features: Features, coef: Array) -> None:
+        for piece, amount in features.items():
+            self.uses[piece] = self.uses.get(piece, 0) + 1
+            self.weights[piece] = self.weights.get(piece, 0.0) + amount * coef
+
+    def remix(self, mixing: Array) -> None:
+        """Replace every term's coefficients a by a @ mixing, and sum the weights anew."""
+        self.columns = mixing.shape[1]
+        self._refill([(features, a @ mixing, birth) for features, a, birth in self.terms])
+
+    def select(self, keep: Array) -> None:
+        """Keep only some terms."""
+        self._refill([term for term, stays in zip(self.terms, keep, strict=True) if stays])
+
+    def _refill(self, terms: list[tuple[Features, Array, int]]) -> None:
+        self.terms, self.weights, self.uses = deque(terms), {}, {}
+        for features, a, _ in terms:
+            self._add(features, a)
+
+    def copy(self) -> StringTerms:
+        """Return an independent copy (the stored rows themselves never change)."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other.terms = self.terms.copy()
+        other.weights, other.uses = dict(self.weights), dict(self.uses)
+        return other

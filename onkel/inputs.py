@@ -1,0 +1,202 @@
+"""Rows, targets and weights as they come from users, made into arrays or refused with a reason."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+class NotFittedError(ValueError, AttributeError):
+    """The model has learned nothing yet (as scikit-learn's)."""
+
+
+class DataConversionWarning(UserWarning):
+    """A target came in another shape than expected and was changed (as scikit-learn's)."""
+
+
+def _shared(own: type) -> Any:
+    """Return scikit-learn's class of the same name if that package is loaded, else our own."""
+    return getattr(sys.modules.get("sklearn.exceptions"), own.__name__, own)
+
+
+def not_fitted(owner: str) -> Exception:
+    """Return the error for a model that has learned nothing yet."""
+    error: Exception = _shared(NotFittedError)(
+        f"This {owner} instance is not fitted yet. Call 'fit', 'partial_fit' or "
+        "'predict_then_learn' with appropriate arguments before using this estimator."
+    )
+    return error
+
+
+class SparseRows:
+    """A CSR matrix whose slices come out dense, one block at a time."""
+
+    def __init__(self, matrix: Any, dtype: Any) -> None:
+        self.matrix = matrix.tocsr()
+        self.dtype = dtype
+        self.shape: tuple[int, int] = tuple(matrix.shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, which: Any) -> Array:
+        return np.ascontiguousarray(self.matrix[which].toarray(), self.dtype)
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether X looks like a SciPy sparse matrix or array."""
+    return hasattr(X, "tocsr") and hasattr(X, "nnz")
+
+
+def feature_names(X: Any) -> Array | None:
+    """Return the column names of a data frame, if all are strings."""
+    columns = getattr(X, "columns", None)
+    if columns is None:
+        return None
+    names = [*columns]
+    return np.array(names, dtype=object) if all(isinstance(n, str) for n in names) else None
+
+
+def choose_dtype(X: Any) -> Any:
+    """Return float32 for float32 input, else float64."""
+    dtypes = getattr(X, "dtypes", None)
+    if dtypes is not None and not isinstance(X, np.ndarray):
+        kinds = {str(d).lower() for d in np.ravel(np.asarray(dtypes, dtype=object))}
+        return np.float32 if kinds == {"float32"} else np.float64
+    return np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
+
+
+def numeric_rows(X: Any, owner: str, dtype: Any, width: int | None) -> Array | SparseRows:
+    """Return X as a checked matrix of `dtype`; raise a ValueError that says what is wrong."""
+    if is_sparse(X):
+        _check_finite(_to_float(X.tocsr().data, dtype), owner, None)
+        rows: Any = SparseRows(X, dtype)
+    else:
+        if hasattr(X, "to_numpy"):
+            X = X.to_numpy()
+        rows = _to_float(X, dtype)
+        if rows.ndim != 2:
+            raise ValueError(
+                f"Expected 2D array, got {rows.ndim}D array instead (shape {rows.shape}). "
+                "Reshape your data either using array.reshape(-1, 1) if it has a single feature "
+                "or array.reshape(1, -1) if it contains a single sample."
+            )
+        _check_finite(rows, owner, rows)
+    if rows.shape[1] == 0:
+        raise ValueError(
+            f"Found array with 0 feature(s) (shape={rows.shape}) while a minimum of 1 is required."
+        )
+    if width is not None and rows.shape[1] != width:
+        raise ValueError(
+            f"X has {rows.shape[1]} features, but {owner} is expecting {width} features as input."
+        )
+    return rows  # type: ignore[no-any-return]
+
+
+def _to_float(X: Any, dtype: Any) -> Array:
+    raw = np.asarray(X)
+    if raw.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported; got dtype {raw.dtype}.")
+    if raw.dtype.kind in "mM":
+        raise ValueError(
+            f"X must hold numbers; got dates (dtype {raw.dtype}). Turn them into numbers first, "
+            "for example seconds since a start."
+        )
+    try:
+        with np.errstate(over="ignore"):
+            return np.ascontiguousarray(raw, dtype)
+    except ValueError as error:
+        raise ValueError(
+            f"X must hold numbers; {error}. Encode text columns, or use a string kernel "
+            "(kernels.Spectrum) on a list of strings."
+        ) from None
+
+
+def _check_finite(values: Array, owner: str, rows: Array | None) -> None:
+    if np.all(np.isfinite(values)):
+        return
+    where = ""
+    if rows is not None:
+        i, j = np.argwhere(~np.isfinite(rows))[0]
+        where = f" First at row {i}, column {j}: {rows[i, j]}."
+    kind = "NaN" if np.isnan(values).any() else f"infinity or a value too large for {values.dtype}"
+    raise ValueError(
+        f"Input X contains {kind}.{where} {owner} does not accept missing values encoded as NaN; "
+        "impute or leave out those rows. The model was not changed."
+    )
+
+
+def string_rows(X: Any, owner: str) -> list[str]:
+    """Return X as a list of strings; raise a ValueError that says what is wrong."""
+    if isinstance(X, str):
+        raise ValueError("A string kernel takes a list of strings; got one string. Pass [text].")
+    if hasattr(X, "to_numpy"):
+        X = X.to_numpy()
+    if isinstance(X, np.ndarray):
+        X = X.ravel() if X.ndim == 2 and X.shape[1] == 1 else X
+        X = X.tolist()
+    texts = list(X)
+    for i, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise ValueError(
+                f"The kernel of this {owner} takes strings; row {i} is {type(text).__name__} "
+                f"({text!r:.40}). The model was not changed."
+            )
+    return texts
+
+
+def weights_of(sample_weight: Any, rows: int) -> Array:
+    """Return one non-negative weight per row."""
+    if sample_weight is None:
+        return np.ones(rows)
+    if hasattr(sample_weight, "to_numpy"):
+        sample_weight = sample_weight.to_numpy()
+    weight = np.asarray(sample_weight, np.float64)
+    if weight.ndim == 0:
+        weight = np.full(rows, float(weight))
+    if weight.shape != (rows,):
+        raise ValueError(
+            f"sample_weight must hold one number per row, shape ({rows},); got {weight.shape}."
+        )
+    if not np.all(np.isfinite(weight)) or np.any(weight < 0):
+        raise ValueError("sample_weight must be finite and at least 0.")
+    return weight
+
+
+def same_length(X: Sequence[Any] | Any, y: Any) -> None:
+    """Raise if rows and targets differ in number."""
+    if len(X) != len(y):
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: X has {len(X)} rows and "
+            f"y has {len(y)}."
+        )
+
+
+def as_vector(y: Any, owner: str, warn: bool = True) -> Array:
+    """Return y as a 1-d array; a column is flattened with a warning."""
+    if y is None:
+        raise ValueError(
+            f"{owner} requires y to be passed, but the target y is None. Give one target per row."
+        )
+    if hasattr(y, "to_numpy"):
+        y = y.to_numpy()
+    y = np.asarray(y)
+    if y.ndim == 2 and y.shape[1] == 1:
+        if warn:
+            warnings.warn(
+                "A column-vector y was passed when a 1d array was expected. Please change the "
+                "shape of y to (n_samples,), for example using ravel().",
+                _shared(DataConversionWarning),
+                stacklevel=4,
+            )
+        y = y.ravel()
+    if y.ndim != 1:
+        raise ValueError(f"y should be a 1d array, got an array of shape {y.shape} instead.")
+    return y

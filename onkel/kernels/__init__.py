@@ -1,0 +1,45 @@
+"""Kernels: how alike are two inputs?
+
+>>> from onkel import kernels
+>>> k = kernels.Gaussian(gamma=0.5) + 2.0 * kernels.Linear()
+>>> float(k([[1.0]], [[1.0]])[0, 0])
+3.0
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from onkel.kernels.base import Kernel, Product, Scaled, Sum
+from onkel.kernels.function import Function
+from onkel.kernels.products import Linear, Polynomial
+from onkel.kernels.spectrum import Spectrum
+from onkel.kernels.stationary import Gaussian, Laplacian, Matern
+
+__all__ = [
+    "Function", "Gaussian", "Kernel", "Laplacian", "Linear", "Matern", "Polynomial", "Product",
+    "Scaled", "Spectrum", "Sum", "get",
+]  # fmt: skip
+
+REGISTRY: dict[str, type[Kernel]] = {
+    "gaussian": Gaussian,
+    "laplacian": Laplacian,
+    "matern": Matern,
+    "linear": Linear,
+    "polynomial": Polynomial,
+    "spectrum": Spectrum,
+}
+
+
+def get(kernel: Any) -> Kernel:
+    """Return a kernel from an object, a name, or a function of two matrices."""
+    if isinstance(kernel, Kernel):
+        return kernel
+    if isinstance(kernel, str) and kernel in REGISTRY:
+        return REGISTRY[kernel]()
+    if callable(kernel) and not isinstance(kernel, type):
+        return Function(kernel)
+    raise ValueError(
+        f"kernel must be one of {sorted(REGISTRY)}, an object from onkel.kernels, or a function "
+        f"of two matrices; got {kernel!r}."
+    )

@@ -1,0 +1,202 @@
+"""What a kernel is: a function of two matrices with a cheap diagonal, and + and * on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel.core import matrix, numpy_core
+from onkel.core.frame import Frame
+from onkel.core.layout import Op, Program
+from onkel.params import Part
+
+Array = NDArray[Any]
+
+
+class Kernel(Part):
+    """Base of all kernels. ``k(X, Z)`` is the matrix of values, ``k.diag(X)`` its diagonal.
+
+    ``k1 + k2``, ``k1 * k2`` and ``3.0 * k`` are kernels again.
+    """
+
+    domain: ClassVar[str] = "numbers"
+    """"numbers" (rows of a matrix) or "strings"."""
+
+    @property
+    def bound(self) -> float | None:
+        """X^2, a bound on k(x, x), or None where there is none."""
+        return None
+
+    @property
+    def translation_invariant(self) -> bool:
+        """Whether k depends on x - z alone."""
+        return False
+
+    def resolve(self, features: int) -> Self:
+        """Return this kernel with every "auto" replaced by its number for so many features."""
+        return self
+
+    def program(self) -> Program | None:
+        """Return the kernel for the compiled core, or None for one that is a Python function."""
+        return None
+
+    def __call__(self, X: Any, Z: Any = None) -> Array:
+        """Return the matrix k(x, z) for rows x of `X` and z of `Z` (`X` if None)."""
+        X = _matrix(X)
+        Z = X if Z is None else _matrix(Z)
+        if X.shape[1] != Z.shape[1]:
+            raise ValueError(f"X has {X.shape[1]} features and Z has {Z.shape[1]}: they must agree.")
+        return self.resolve(X.shape[1]).values(X, Z)
+
+    def values(self, X: Array, Z: Array) -> Array:
+        """Return the matrix, for two matrices of one width; "auto" is already resolved."""
+        program = self.program()
+        if program is None:
+            raise NotImplementedError(f"{type(self).__name__} must define values(X, Z)")
+        dtype = np.result_type(X.dtype, Z.dtype)
+        center = Z[0] if self.translation_invariant and len(Z) else np.zeros(X.shape[1])
+        frame = Frame.plain(center, dtype)
+        rows = frame.prepare(Z, clip=self.translation_invariant)
+        return matrix(
+            program, frame.prepare(X, clip=self.translation_invariant), rows.v, rows.norm
+        ).astype(dtype)
+
+    def diag(self, X: Any) -> Array:
+        """Return k(x, x) for each row, without the matrix."""
+        X = _matrix(X)
+        kernel = self.resolve(X.shape[1])
+        return kernel.diag_values(X)
+
+    def diag_values(self, X: Array) -> Array:
+        """Return the diagonal for a matrix; "auto" is already resolved."""
+        program = self.program()
+        if program is None:
+            return np.array([float(self.values(x[None], x[None])[0, 0]) for x in X])
+        with np.errstate(over="ignore"):
+            return diag_of_norms(program, np.einsum("ij,ij->i", X, X, dtype=np.float64))
+
+    def __add__(self, other: Any) -> Kernel:
+        if not isinstance(other, Kernel):
+            return NotImplemented
+        return Sum(self, other)
+
+    def __mul__(self, other: Any) -> Kernel:
+        if isinstance(other, Kernel):
+            return Product(self, other)
+        if isinstance(other, (int, float, np.integer, np.floating)):
+            return Scaled(self, float(other))
+        return NotImplemented
+
+    __rmul__ = __mul__
+
+
+def diag_of_norms(program: Program, norm2: Array) -> Array:
+    """k(x, x) from the squared lengths alone."""
+    zero = np.zeros_like(norm2)
+    return np.broadcast_to(numpy_core.evaluate(program, norm2, zero, zero), norm2.shape)
+
+
+def _matrix(X: Any) -> Array:
+    X = np.asarray(X)
+    if X.dtype != np.float32:
+        X = X.astype(np.float64)
+    if X.ndim != 2:
+        raise ValueError(f"A kernel takes matrices (rows of numbers); got an array of {X.ndim} axes.")
+    return X
+
+
+@dataclass(frozen=True)
+class _Pair(Kernel):
+    """Two kernels joined, part by part."""
+
+    left: Kernel
+    right: Kernel
+    op: ClassVar[Op]
+
+    def __post_init__(self) -> None:
+        if self.left.domain != self.right.domain:
+            raise ValueError(
+                f"{self.left!r} takes {self.left.domain} and {self.right!r} takes "
+                f"{self.right.domain}: kernels on different inputs cannot be combined."
+            )
+
+    @property
+    def translation_invariant(self) -> bool:
+        return self.left.translation_invariant and self.right.translation_invariant
+
+    def resolve(self, features: int) -> Self:
+        return type(self)(self.left.resolve(features), self.right.resolve(features))
+
+    def program(self) -> Program | None:
+        left, right = self.left.program(), self.right.program()
+        if left is None or right is None:
+            return None
+        return [*left, *right, (int(self.op), 0.0, 0.0, 0)]
+
+    def values(self, X: Array, Z: Array) -> Array:
+        if self.program() is not None:
+            return super().values(X, Z)
+        return self._join(self.left.values(X, Z), self.right.values(X, Z))
+
+    def diag_values(self, X: Array) -> Array:
+        return self._join(self.left.diag_values(X), self.right.diag_values(X))
+
+    def _join(self, left: Any, right: Any) -> Any:
+        return left + right if self.op == Op.SUM else left * right
+
+    @property
+    def bound(self) -> float | None:
+        left, right = self.left.bound, self.right.bound
+        return None if left is None or right is None else float(self._join(left, right))
+
+
+@dataclass(frozen=True)
+class Sum(_Pair):
+    """The sum of two kernels, ``k1(x, z) + k2(x, z)``; written ``k1 + k2``."""
+
+    op: ClassVar[Op] = Op.SUM
+
+
+@dataclass(frozen=True)
+class Product(_Pair):
+    """The product of two kernels, ``k1(x, z) * k2(x, z)``; written ``k1 * k2``."""
+
+    op: ClassVar[Op] = Op.PRODUCT
+
+
+@dataclass(frozen=True)
+class Scaled(Kernel):
+    """A kernel times a positive number, ``factor * k(x, z)``; written ``factor * k``."""
+
+    kernel: Kernel
+    factor: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.factor < np.inf:
+            raise ValueError(f"A kernel is scaled by a number in (0, inf); got {self.factor!r}.")
+
+    @property
+    def translation_invariant(self) -> bool:
+        return self.kernel.translation_invariant
+
+    @property
+    def bound(self) -> float | None:
+        return None if self.kernel.bound is None else self.factor * self.kernel.bound
+
+    def resolve(self, features: int) -> Self:
+        return type(self)(self.kernel.resolve(features), self.factor)
+
+    def program(self) -> Program | None:
+        inner = self.kernel.program()
+        return None if inner is None else [*inner, (int(Op.SCALE), self.factor, 0.0, 0)]
+
+    def values(self, X: Array, Z: Array) -> Array:
+        if self.program() is not None:
+            return super().values(X, Z)
+        return self.factor * self.kernel.values(X, Z)
+
+    def diag_values(self, X: Array) -> Array:
+        return self.factor * self.kernel.diag_values(X)

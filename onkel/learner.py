@@ -1,0 +1,427 @@
+"""The learner: kernel x loss x rule x expansion, in one loop.
+
+Blocks are exact. A block of rows is computed against the stored terms with one product, against
+itself with another; then the scalar steps run on those numbers, one row after another, as if the
+rows had come singly (SPEC section 10).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel import bounds, core
+from onkel.core.frame import Frame
+from onkel.core.layout import Field
+from onkel.expansions.dense import DenseTerms
+from onkel.expansions.strings import StringTerms
+from onkel.expansions.window import Window
+from onkel.kernels import Kernel, Spectrum
+from onkel.losses import Loss
+from onkel.rules.base import Rule
+from onkel.scaling import Moments, next_refresh
+
+Array = NDArray[Any]
+
+FOLD = 1e-3
+"""A global scale below this is folded into the coefficients between blocks."""
+SMALL = 1e-100
+"""A global scale below this ends a block early, well inside the floating range."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a learner is put together."""
+
+    kernel: Kernel
+    loss: Loss
+    rule: Rule
+    expansion: Window
+    scale: bool = True
+    intercept: bool = True
+    average: bool = False
+    threads: int = 1
+
+
+class Learner:
+    """f and everything it needs to go on learning, for one or several outputs.
+
+    Parameters
+    ----------
+    settings : Settings
+        The four choices, and what goes with them.
+    features : int
+        Width of a row (ignored for strings).
+    columns : int
+        Number of outputs.
+    dtype : numpy dtype
+        float32 or float64, of rows and kernel values; scalars are always float64.
+    """
+
+    def __init__(self, settings: Settings, features: int, columns: int, dtype: Any) -> None:
+        self.settings = settings
+        self.kernel = settings.kernel.resolve(features)
+        self.loss = settings.loss
+        self.rule = settings.rule.bind(settings.loss)
+        self.window = settings.expansion.bind(self.rule, self.loss, self.kernel)
+        self.dtype = np.dtype(dtype)
+        self.t = 0
+        self.mistakes = 0
+        self.state = np.zeros((0, len(Field)))
+        self.on_strings = self.kernel.domain == "strings"
+        self.moments = Moments(
+            0 if self.on_strings else features, self.rule.memory, float(np.finfo(dtype).eps)
+        )
+        self.targets = Moments(columns, self.rule.memory, float(np.finfo(np.float64).eps))
+        self.target_center, self.target_spread = np.zeros(columns), np.ones(columns)
+        self.terms = self._new_terms(features)
+        for _ in range(columns):
+            self.add_column()
+
+    def _new_terms(self, features: int) -> Any:
+        if self.on_strings:
+            assert isinstance(self.kernel, Spectrum)
+            return StringTerms(self.kernel, 0)
+        frame = Frame.plain(np.zeros(features), self.dtype)
+        limit = min(self.window.cap, self.window.age)
+        return DenseTerms(self.kernel, frame, 0, limit)
+
+    # -- what is there -------------------------------------------------------------------------
+
+    @property
+    def columns(self) -> int:
+        """Number of outputs."""
+        return len(self.state)
+
+    @property
+    def scales_targets(self) -> bool:
+        """Whether targets are standardised."""
+        return self.settings.scale and self.loss.task == "regression"
+
+    def add_column(self) -> None:
+        """Add an output that starts at 0 (a class seen late)."""
+        old, wide = self.columns, 2 if self.settings.average else 1
+        row = np.zeros((1, len(Field)))
+        row[0, Field.SCALE] = 1.0
+        row[0, Field.THRESHOLD] = row[0, Field.ALERT] = self.loss.start
+        self.state = np.concatenate([self.state, row])
+        keep = [c + (c >= old) for c in range(wide * old)]
+        mixing = np.zeros((wide * old, wide * (old + 1)))
+        mixing[np.arange(wide * old), keep] = 1.0
+        self.terms.remix(mixing)
+
+    def split_column(self) -> None:
+        """Give the two-sided single output of a binary problem a mirror: one output per class."""
+        self.add_column()
+        mixing = np.eye(self.terms.columns)
+        mixing[0, 1] = -1.0
+        if self.settings.average:
+            mixing[2, 3] = -1.0
+        self.terms.remix(mixing)
+        self.state[1] = self.state[0]
+        self.state[1, [Field.OFFSET, Field.OFFSET_SUM]] *= -1.0
+
+    def copy(self) -> Learner:
+        """Return an independent copy."""
+        other = object.__new__(Learner)
+        other.__dict__.update(self.__dict__)
+        for name in ("terms", "moments", "targets", "state"):
+            setattr(other, name, getattr(self, name).copy())
+        return other
+
+    def norm2(self) -> Array:
+        """Recompute ||f||^2 of each output from its terms, in O(terms^2)."""
+        n = self.terms.count
+        rows = self.terms.oldest(n)
+        values = self.terms.sums(rows, self._units()[: self.terms.columns])
+        a = self.terms.coefs(0, n) * self._units()
+        return np.einsum("ic,ic->c", a, values)[: self.columns]
+
+    def _units(self) -> Array:
+        """Factors from stored coefficients to actual ones; 1 for the average's own columns."""
+        units = self.state[:, Field.SCALE]
+        return np.concatenate([units, np.ones(self.columns)]) if self.settings.average else units
+
+    # -- predicting ----------------------------------------------------------------------------
+
+    def scores(self, X: Any) -> Array:
+        """Return f(x) + b for each row and output, in the targets' own units."""
+        out = np.empty((len(X), self.columns))
+        for start in range(0, len(X), 1024):
+            queries = self.terms.prepare(X[start : start + 1024])
+            sums = self.terms.sums(queries, self._units(), threads=self.settings.threads)
+            out[start : start + 1024] = self._with_offset(sums)
+        return self._to_raw(out)
+
+    def _with_offset(self, sums: Array) -> Array:
+        s, c = self.state, self.columns
+        if not self.settings.average:
+            return sums + s[:, Field.OFFSET]
+        total = sums[:, c:] + s[:, Field.SCALE_SUM] / s[:, Field.SCALE] * sums[:, :c]
+        return (total + s[:, Field.OFFSET_SUM]) / np.maximum(s[:, Field.TRIALS], 1)
+
+    def _to_raw(self, scores: Array) -> Array:
+        if not self.scales_targets:
+            return scores
+        return self.target_center + self.target_spread * scores
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def block_size(self) -> int:
+        """Return how many rows are taken at once; a matter of speed only."""
+        if self.on_strings:
+            return 1
+        return 256 if self.terms.count >= 2048 or len(self.moments.mean) <= 64 else 64
+
+    def learn(self, X: Any, Y: Array, weight: Array) -> tuple[Array, Array]:
+        """Learn rows in order; return scores and thresholds as they were before each row.
+
+        Raises before anything of the current block has changed; a caller that hands in more than
+        one block's rows keeps a copy.
+        """
+        scores, limits = np.empty((2, len(X), self.columns))
+        start = 0
+        while start < len(X):
+            if self.t == 0:
+                self._meet(X[:1], Y[:1])
+            size = min(self.block_size(), next_refresh(self.t, self.rule.memory) - self.t)
+            part = slice(start, min(start + size, len(X)))
+            result = self._learn_block(X[part], Y[part], weight[part], start)
+            done = slice(start, start + result.done)
+            shown = result.mean_score if self.settings.average else result.score
+            scores[done], limits[done] = self._to_raw(shown), result.limit
+            if self.scales_targets:
+                limits[done] *= self.target_spread
+            if self.t == 0:
+                scores[0] = 0.0  # nothing was known before the very first row
+            self._advance(X[part][: result.done], Y[part][: result.done])
+            start += result.done
+        return scores, limits
+
+    def _meet(self, X: Any, Y: Array) -> None:
+        """Before the very first row is learned: take it as the centre of the frame."""
+        if not self.on_strings and (self.settings.scale or self.kernel.translation_invariant):
+            frame = Frame.plain(np.asarray(X[0], float), self.dtype)
+            self.terms.reframe(frame)
+        if self.scales_targets:
+            self.target_center = np.array(Y[0], float)
+
+    def _learn_block(self, X: Any, Y: Array, weight: Array, row: int) -> core.StepOutput:
+        queries = self.terms.prepare(X)
+        y = (Y - self.target_center) / self.target_spread if self.scales_targets else Y
+        result = core.steps(self._task(queries, np.ascontiguousarray(y, np.float64), weight))
+        if result.bad_row >= 0:
+            raise ValueError(
+                f"Row {row + result.bad_row}: the step leaves the floating range (score "
+                f"{result.score[result.bad_row].tolist()}). The learning rate is too large for "
+                f"this loss and kernel, or the inputs are; lower learning_rate, use a robust loss "
+                "(huber), or scale=True. The model was not changed."
+            )
+        self._commit(result, queries)
+        self._count_mistakes(result.score, Y[: result.done])
+        return result
+
+    def _task(self, queries: Any, y: Array, weight: Array) -> core.StepInput:
+        """Compute all that the scalar steps of this block will need."""
+        terms, rule = self.terms, self.rule
+        trials = self.t + 1 + np.arange(len(y))
+        oldest = self.window.oldest(trials)
+        old = self._droppable(int(oldest.max()), len(y))
+        candidates = terms.join(terms.oldest(old), queries)
+        asked = candidates if rule.needs_norm else queries
+        units = self._units()
+        diag = terms.diag(candidates)
+        if not np.all(np.isfinite(diag)):
+            bad = int(np.flatnonzero(~np.isfinite(diag))[0]) - old
+            raise ValueError(
+                f"k(x, x) of row {bad} of the block is not finite under {self.kernel!r}: its values "
+                "are too large. Use scale=True or rescale the inputs."
+            )
+        return core.StepInput(
+            kernel=terms.kernel_matrix(asked, candidates),
+            base=terms.sums(asked, units, skip=old, threads=self.settings.threads),
+            old_coef=np.ascontiguousarray((terms.coefs(0, old) * units).T),
+            diag=diag,
+            births=terms.ages_from(0, old),
+            live=terms.count,
+            first_trial=self.t + 1,
+            y=y,
+            weight=weight,
+            eta=rule.rates(trials),
+            cap=np.full(len(y), self.window.cap, np.int64),
+            oldest=oldest,
+            loss=self.loss,
+            rule=rule,
+            intercept=self.settings.intercept,
+            needs_norm=rule.needs_norm,
+            average=self.settings.average,
+            stop_scale=FOLD if self.settings.average else SMALL,
+            state=self.state,
+        )
+
+    def _droppable(self, oldest: int, rows: int) -> int:
+        """Return how many stored terms the next rows may push out, at most."""
+        births = self.terms.ages_from(0, self.terms.count)
+        by_age = int(np.searchsorted(births, oldest))
+        by_count = max(self.terms.count + rows - self.window.cap, 0)
+        return min(max(by_age, by_count), self.terms.count)
+
+    def _commit(self, result: core.StepOutput, queries: Any) -> None:
+        self.terms.drop(result.dropped)
+        self.state = result.state
+        if result.wiped.any():
+            self._wipe(result.wiped)
+        which = np.flatnonzero(result.kept)
+        kept = queries.part(which) if not self.on_strings else [queries[i] for i in which]
+        self.terms.append(kept, result.coef[which], self.t + 1 + which)
+        if np.any(np.abs(self.state[:, Field.SCALE]) < FOLD):
+            self._fold()
+        if result.stale_norm:
+            self.state[:, Field.NORM2] = np.maximum(self.norm2(), 0.0)
+
+    def _wipe(self, wiped: Array) -> None:
+        """A shrink of 0 empties an output; terms that no output holds any more go."""
+        c, terms = self.columns, self.terms
+        mixing = np.eye(terms.columns)
+        for i in np.flatnonzero(wiped):
+            mixing[i, i] = 0.0
+            if self.settings.average:
+                mixing[i, c + i] = self.state[i, Field.SCALE_SUM]
+        terms.remix(mixing)
+        coef = terms.coefs(0, terms.count)
+        keep = np.any(coef[:, :c] != 0, axis=1)
+        if keep.all():
+            return
+        if self.settings.average:
+            size = np.sqrt(np.maximum(terms.diag(terms.oldest(terms.count)), 0.0))
+            share = np.abs(coef[~keep, c:]) * size[~keep, None]
+            self.state[:, Field.DROPPED_AVERAGE] += share.sum(axis=0)
+        terms.select(keep)
+
+    def _fold(self) -> None:
+        """Multiply the global scale into the coefficients, and start it at 1 again."""
+        c = self.columns
+        mixing = np.eye(self.terms.columns)
+        mixing[np.arange(c), np.arange(c)] = self.state[:, Field.SCALE]
+        if self.settings.average:
+            mixing[np.arange(c), c + np.arange(c)] = self.state[:, Field.SCALE_SUM]
+            self.state[:, Field.SCALE_SUM] = 0.0
+        self.terms.remix(mixing)
+        self.state[:, Field.SCALE] = 1.0
+
+    def _count_mistakes(self, scores: Array, Y: Array) -> None:
+        if self.loss.task != "classification":
+            return
+        if self.columns == 1:
+            self.mistakes += int(np.count_nonzero(Y * scores <= 0))
+            return
+        true = np.where(Y > 0, scores, -np.inf).max(axis=1)
+        other = np.where(Y > 0, -np.inf, scores).max(axis=1)
+        self.mistakes += int(np.count_nonzero(true <= other))
+
+    # -- standardisation -----------------------------------------------------------------------
+
+    def _advance(self, X: Any, Y: Array) -> None:
+        """Move the clock on, take rows into the moments, refresh the frame at its time."""
+        self.t += len(Y)
+        if not self.on_strings:
+            self.moments.update(X)
+        if self.scales_targets:
+            self.targets.update(Y)
+        if next_refresh(self.t - 1, self.rule.memory) == self.t:
+            self._refresh(X)
+
+    def _refresh(self, X: Any) -> None:
+        if not self.on_strings:
+            mean, spread = self.moments.mean, self.moments.spread()
+            row = np.asarray(X[-1], float)
+            if self.settings.scale:
+                self.terms.reframe(self.terms.frame.standardised(mean, spread, row))
+            elif self.kernel.translation_invariant:
+                self.terms.reframe(self.terms.frame.recentred(mean, spread, row))
+        if self.scales_targets:
+            self._rescale_targets(self.targets.mean.copy(), self.targets.spread())
+        if self.rule.needs_norm and self.settings.scale:
+            self.state[:, Field.NORM2] = np.maximum(self.norm2(), 0.0)
+
+    def _rescale_targets(self, center: Array, spread: Array) -> None:
+        """Express f, b and the adaptive number in new target units; predictions stay the same."""
+        ratio = self.target_spread / spread
+        move = (self.target_center - center) / spread
+        s = self.state
+        mixing = np.eye(self.terms.columns)
+        mixing *= np.tile(ratio, self.terms.columns // self.columns)
+        self.terms.remix(mixing)
+        if self.settings.intercept:
+            s[:, Field.OFFSET] = ratio * s[:, Field.OFFSET] + move
+            s[:, Field.OFFSET_SUM] = ratio * s[:, Field.OFFSET_SUM] + move * s[:, Field.TRIALS]
+        if self.loss.adaptive:
+            s[:, Field.THRESHOLD] *= ratio
+        s[:, Field.NORM2] *= ratio**2
+        s[:, Field.DROPPED] *= ratio
+        s[:, Field.DROPPED_AVERAGE] *= ratio
+        self.target_center, self.target_spread = center, spread
+
+    # -- reporting -----------------------------------------------------------------------------
+
+    def limits(self) -> Array:
+        """Return each output's threshold now (novelty: that of alerts), in the targets' units."""
+        s = self.state
+        if not self.loss.alerts:
+            spread = self.target_spread if self.scales_targets else 1.0
+            return s[:, Field.THRESHOLD] * spread
+        if self.settings.average:
+            return s[:, Field.ALERT_SUM] / np.maximum(s[:, Field.TRIALS], 1)
+        return s[:, Field.ALERT].copy()
+
+    def rate_report(self) -> dict[str, Any]:
+        """Return the promised rate, the realised one, and the term that explains the difference.
+
+        With a constant rate, realised = promised + error term exactly (SPEC section 2).
+        """
+        if not self.loss.adaptive or not self.t:
+            return {"rate_promised": None, "rate_realised": None, "rate_error_term": None}
+        s, nu = self.state, float(self.loss.nu)  # type: ignore[arg-type]
+        counted = s[:, Field.ALERTS if self.loss.alerts else Field.OUTSIDE]
+        weight = np.maximum(s[:, Field.WEIGHT], 1e-300)
+        realised = counted / weight
+        rate = getattr(self.rule, "constant", None)
+        if rate is None or self.scales_targets:
+            error = realised - nu
+        else:
+            moved = s[:, Field.ALERT if self.loss.alerts else Field.THRESHOLD] - self.loss.start
+            sign = 1.0 if self.loss.task == "regression" else -1.0
+            error = sign * moved / (self.rule.threshold_rate * rate * weight)
+        one = self.columns == 1
+        return {
+            "rate_promised": nu,
+            "rate_realised": float(realised[0]) if one else realised.tolist(),
+            "rate_error_term": float(error[0]) if one else error.tolist(),
+        }
+
+    def scale_report(self) -> dict[str, Any]:
+        """Return what standardisation and "auto" have chosen."""
+        report: dict[str, Any] = {"gamma": getattr(self.kernel, "gamma", None)}
+        if self.settings.scale and not self.on_strings:
+            frame = self.terms.frame
+            report["means"] = (frame.center + frame.shift / frame.unit).tolist()
+            report["spreads"] = (1.0 / (frame.width * frame.unit)).tolist()
+        if self.scales_targets:
+            report["target_means"] = self.target_center.tolist()
+            report["target_spreads"] = self.target_spread.tolist()
+        return report
+
+    def truncation_promise(self) -> float | None:
+        """Return the bound of N04 Proposition 1 for the window's age, or None if it gives none."""
+        age = int(self.window.ages(np.array([self.t + 1]))[0])
+        if self.t == 0 or age >= bounds.NEVER or self.kernel.bound is None or not self.rule.lam:
+            return None
+        if not np.isfinite(self.loss.lipschitz) or age >= self.t:
+            return None
+        eta = self.rule.rates(np.arange(self.t - age + 1, self.t + 1))
+        return bounds.truncation_error(
+            age, eta, self.rule.lam, self.loss.lipschitz, self.kernel.bound
+        )

@@ -1,0 +1,339 @@
+"""Losses: which way, and how wrong?
+
+A loss sees scalars (a score z, a target y, its adaptive number) and answers with a
+:class:`~onkel.core.layout.Verdict`. With ``nu`` it adapts one number (a margin, a tube, a width)
+so that a fraction nu of the examples falls outside it: SPEC section 2, whose signs correct the
+papers'.
+
+>>> from onkel import losses
+>>> losses.SoftMargin(margin=1.0).judge(z=0.25, y=1, threshold=1.0).value
+0.75
+>>> losses.get("huber")
+Huber(sigma=1.0, nu=None)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from onkel.core.layout import LossCode, Verdict
+from onkel.params import FRACTION, POSITIVE, Accept, Part
+
+__all__ = [
+    "Absolute", "EpsilonInsensitive", "Huber", "Logistic", "Loss", "Novelty", "SoftMargin",
+    "Squared", "get",
+]  # fmt: skip
+
+
+def _sign(x: float) -> float:
+    return float((x > 0) - (x < 0))
+
+
+class Loss(Part):
+    """Base of all losses. A loss of your own: subclass, set `task`, write :meth:`judge`."""
+
+    task: ClassVar[str] = "regression"
+    """"classification", "regression" or "novelty"."""
+    code: ClassVar[LossCode | None] = None
+    lipschitz: ClassVar[float] = math.inf
+    """Bound C on abs(l'), infinite where there is none."""
+    nu: float | None = None
+
+    @property
+    def start(self) -> float:
+        """First value of the threshold (margin, tube, width)."""
+        return 0.0
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether the threshold follows nu."""
+        return self.nu is not None
+
+    @property
+    def alerts(self) -> bool:
+        """Whether this loss raises alerts (novelty)."""
+        return self.task == "novelty"
+
+    def judge(self, z: float, y: float, threshold: float) -> Verdict:
+        """Return slope, outside, value and direction for one example."""
+        raise NotImplementedError(f"{type(self).__name__} must define judge(z, y, threshold)")
+
+    def native(self) -> tuple[int, float, float] | None:
+        """What the compiled core needs to know, or None for a loss it does not know."""
+        if self.code is None:
+            return None
+        nu = -1.0 if self.nu is None else float(self.nu)
+        return int(self.code), nu, nu
+
+
+@dataclass(frozen=True)
+class SoftMargin(Loss):
+    """Soft margin (hinge at a margin) for y = -1 or +1.
+
+    ``max(0, rho - y z)``; with nu ``max(0, rho - y z) - nu rho`` and rho <- rho + eta (nu - sigma)
+
+    Parameters
+    ----------
+    margin : float, optional
+        rho; 1 by default. With `nu`, where rho starts: 0 by default.
+    nu : float in (0, 1), optional
+        Fraction of margin errors that rho is steered to.
+
+    References
+    ----------
+    N04 (14)-(17). margin=0 with regularization 0 is the kernel perceptron.
+
+    Examples
+    --------
+    >>> SoftMargin().judge(z=-0.5, y=1, threshold=1.0).slope
+    1.0
+    """
+
+    margin: float | None = None
+    nu: float | None = None
+    task: ClassVar[str] = "classification"
+    code: ClassVar[LossCode | None] = LossCode.SOFT_MARGIN
+    lipschitz: ClassVar[float] = 1.0
+    _accepts: ClassVar[Mapping[str, Accept]] = {
+        "margin": Accept(low=0, high_open=True, none=True, hint="The papers use 0 or 1."),
+        "nu": FRACTION,
+    }
+
+    @property
+    def start(self) -> float:
+        if self.margin is None:
+            return 0.0 if self.adaptive else 1.0
+        return float(self.margin)
+
+    def judge(self, z: float, y: float, threshold: float) -> Verdict:
+        outside = float(y * z <= threshold)
+        nu = self.nu or 0.0
+        value = max(0.0, threshold - y * z) - nu * threshold
+        return Verdict(y * outside, outside, value, nu - outside)
+
+
+@dataclass(frozen=True)
+class Logistic(Loss):
+    """Logistic loss for y = -1 or +1; gives probabilities.
+
+    ``log(1 + exp(-y z))``
+
+    Examples
+    --------
+    >>> Logistic().judge(z=0.0, y=1, threshold=0.0).slope
+    0.5
+    """
+
+    task: ClassVar[str] = "classification"
+    code: ClassVar[LossCode | None] = LossCode.LOGISTIC
+    lipschitz: ClassVar[float] = 1.0
+
+    def judge(self, z: float, y: float, threshold: float) -> Verdict:
+        m = y * z
+        e = math.exp(-abs(m))
+        slope = y * (e / (1 + e) if m > 0 else 1 / (1 + e))
+        return Verdict(slope, float(m <= 0), math.log1p(e) + max(-m, 0.0))
+
+
+@dataclass(frozen=True)
+class Novelty(Loss):
+    """Novelty detection: a fraction nu of the stream lies below the threshold rho.
+
+    ``max(0, rho - f) - nu rho``, rho <- rho + eta (nu - sigma), sigma = [f < rho]
+
+    Parameters
+    ----------
+    nu : float in (0, 1)
+        The promised alert rate.
+    support : float in (0, 1), optional
+        Fraction that f learns from, nu if None. With a small nu few terms carry f; a larger
+        support (0.05 to 0.5) gives it more, while the alert threshold still follows nu.
+
+    References
+    ----------
+    N04 (18)-(21), with the sign of rho corrected; N01 (16).
+
+    Examples
+    --------
+    >>> Novelty(nu=0.05).judge(z=0.1, y=0, threshold=0.3).direction
+    -0.95
+    """
+
+    nu: float | None = 0.05
+    support: float | None = None
+    task: ClassVar[str] = "novelty"
+    code: ClassVar[LossCode | None] = LossCode.NOVELTY
+    lipschitz: ClassVar[float] = 1.0
+    _accepts: ClassVar[Mapping[str, Accept]] = {
+        "nu": Accept(
+            low=0, low_open=True, high=1, high_open=True,
+            hint="nu is the promised alert rate, for example 0.01.",
+        ),
+        "support": FRACTION,
+    }  # fmt: skip
+
+    @property
+    def fraction(self) -> float:
+        """The fraction that f learns from."""
+        return float(self.nu if self.support is None else self.support)  # type: ignore[arg-type]
+
+    def judge(self, z: float, y: float, threshold: float) -> Verdict:
+        outside = float(z < threshold)
+        value = max(0.0, threshold - z) - self.fraction * threshold
+        return Verdict(outside, outside, value, self.fraction - outside)
+
+    def native(self) -> tuple[int, float, float] | None:
+        return LossCode.NOVELTY, float(self.nu or 0.0), self.fraction
+
+
+@dataclass(frozen=True)
+class Squared(Loss):
+    """Squared loss.
+
+    ``(y - z)^2 / 2``
+
+    Examples
+    --------
+    >>> Squared().judge(z=1.0, y=3.0, threshold=0.0).value
+    2.0
+    """
+
+    code: ClassVar[LossCode | None] = LossCode.SQUARED
+
+    def judge(self, z: float, y: float, threshold: float) -> Verdict:
+        delta = y - z
+        return Verdict(delta, 0.0, 0.5 * delta * delta)
+
+
+@dataclass(frozen=True)
+class Absolute(Loss):
+    """Absolute loss.
+
+    ``abs(y - z)``
+
+    Examples
+    --------
+    >>> Absolute().judge(z=1.0, y=3.0, threshold=0.0).slope
+    1.0
+    """
+
+    code: ClassVar[LossCode | None] = LossCode.ABSOLUTE
+    lipschitz: ClassVar[float] = 1.0
+
+    def judge(self, z: float, y: float, threshold: float) -> Verdict:
+        return Verdict(_sign(y - z), 0.0, abs(y - z))
+
+
+@dataclass(frozen=True)
+class EpsilonInsensitive(Loss):
+    """Errors below epsilon cost nothing; with nu, epsilon gives prediction intervals.
+
+    ``max(0, abs(y - z) - eps)``; with nu ``... + nu eps`` and eps <- eps + eta ([..> eps] - nu)
+
+    Parameters
+    ----------
+    epsilon : float, optional
+        Half the width of the tube; 0.1 by default. With `nu`, where it starts: 0 by default.
+    nu : float in (0, 1), optional
+        Fraction of examples outside the tube: intervals cover 1 - nu in the long run.
+
+    References
+    ----------
+    N04 (22), (23); N01 (18).
+
+    Examples
+    --------
+    >>> EpsilonInsensitive(epsilon=0.5).judge(z=0.0, y=2.0, threshold=0.5).value
+    1.5
+    """
+
+    epsilon: float | None = None
+    nu: float | None = None
+    code: ClassVar[LossCode | None] = LossCode.EPSILON_INSENSITIVE
+    lipschitz: ClassVar[float] = 1.0
+    _accepts: ClassVar[Mapping[str, Accept]] = {
+        "epsilon": Accept(low=0, high_open=True, none=True),
+        "nu": FRACTION,
+    }
+
+    @property
+    def start(self) -> float:
+        if self.epsilon is None:
+            return 0.0 if self.adaptive else 0.1
+        return float(self.epsilon)
+
+    def judge(self, z: float, y: float, threshold: float) -> Verdict:
+        gap = abs(y - z) - threshold
+        outside = float(gap > 0)
+        nu = self.nu or 0.0
+        value = max(0.0, gap) + nu * threshold
+        return Verdict(_sign(y - z) * outside, outside, value, outside - nu)
+
+
+@dataclass(frozen=True)
+class Huber(Loss):
+    """Huber's robust loss: squared near 0, absolute beyond sigma.
+
+    ``abs(d) - sigma/2`` if ``abs(d) >= sigma`` else ``d^2 / (2 sigma)``, d = y - z
+
+    Parameters
+    ----------
+    sigma : float
+        Where the loss turns from squared to absolute; with `nu`, where that starts.
+    nu : float in (0, 1), optional
+        Fraction of examples beyond sigma (the trimmed mean of N04 (25)).
+
+    References
+    ----------
+    N04 (24), whose inner coefficient lacks its eta; N01 (19)-(21).
+
+    Examples
+    --------
+    >>> Huber(sigma=1.0).judge(z=0.0, y=0.5, threshold=1.0).value
+    0.125
+    """
+
+    sigma: float = 1.0
+    nu: float | None = None
+    code: ClassVar[LossCode | None] = LossCode.HUBER
+    lipschitz: ClassVar[float] = 1.0
+    _accepts: ClassVar[Mapping[str, Accept]] = {"sigma": POSITIVE, "nu": FRACTION}
+
+    @property
+    def start(self) -> float:
+        return float(self.sigma)
+
+    def judge(self, z: float, y: float, threshold: float) -> Verdict:
+        delta = y - z
+        size = abs(delta)
+        outside = float(size > threshold)
+        direction = outside - (self.nu or 0.0)
+        if size >= threshold:
+            return Verdict(_sign(delta), outside, size - threshold / 2, direction)
+        width = max(threshold, 1e-300)
+        return Verdict(delta / width, outside, delta * delta / (2 * width), direction)
+
+
+REGISTRY: dict[str, type[Loss]] = {
+    "soft_margin": SoftMargin,
+    "logistic": Logistic,
+    "novelty": Novelty,
+    "squared": Squared,
+    "absolute": Absolute,
+    "epsilon_insensitive": EpsilonInsensitive,
+    "huber": Huber,
+}
+
+
+def get(loss: Any) -> Loss:
+    """Return a loss from an object or a name."""
+    if isinstance(loss, Loss):
+        return loss
+    if isinstance(loss, str) and loss in REGISTRY:
+        return REGISTRY[loss]()
+    raise ValueError(
+        f"loss must be one of {sorted(REGISTRY)} or an object from onkel.losses; got {loss!r}."
+    )

@@ -1,0 +1,126 @@
+"""Parameters as data: what each accepts, and messages made from that.
+
+A *part* (kernel, loss, rule, schedule, window) is a frozen dataclass whose ``_accepts`` maps a
+field to an :class:`Accept`. Construction checks every field; nothing changes afterwards.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Accept:
+    """What one parameter accepts, and what to do when something else came."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    low_open: bool = False
+    high_open: bool = False
+    whole: bool = False
+    none: bool = False
+    words: tuple[str, ...] = ()
+    function: bool = False
+    hint: str = ""
+
+    def describe(self) -> str:
+        """The accepted values in words."""
+        left, right = "([" [not self.low_open], ")]"[not self.high_open]
+        low = "-inf" if math.isinf(self.low) else f"{self.low:g}"
+        high = "inf" if math.isinf(self.high) else f"{self.high:g}"
+        kind = "a whole number" if self.whole else "a number"
+        parts = [f"{kind} in {left}{low}, {high}{right}"]
+        parts += [repr(w) for w in self.words]
+        parts += ["a function"] * self.function + ["None"] * self.none
+        return " or ".join(parts)
+
+    def fits(self, value: Any) -> bool:
+        """Whether `value` is acceptable."""
+        if value is None:
+            return self.none
+        if isinstance(value, str):
+            return value in self.words
+        if self.function and callable(value):
+            return True
+        if isinstance(value, (bool, np.bool_)):
+            return False
+        if not isinstance(value, (int, float, np.integer, np.floating)):
+            return False
+        if self.whole and (not math.isfinite(value) or value != int(value)):
+            return False
+        above = value > self.low if self.low_open else value >= self.low
+        below = value < self.high if self.high_open else value <= self.high
+        return bool(above and below)
+
+    def check(self, owner: str, name: str, value: Any) -> None:
+        """Raise a ValueError that names the field, what is accepted, what came, what to do."""
+        if not self.fits(value):
+            hint = f" {self.hint}" if self.hint else ""
+            raise ValueError(f"{owner}: {name} must be {self.describe()}; got {value!r}.{hint}")
+
+
+POSITIVE = Accept(low=0, low_open=True, high_open=True)
+NON_NEGATIVE = Accept(low=0, high_open=True)
+FRACTION = Accept(low=0, low_open=True, high=1, high_open=True, none=True)
+
+
+class Part:
+    """Base of everything that is configured once and never changes."""
+
+    _accepts: ClassVar[Mapping[str, Accept]] = {}
+
+    def __post_init__(self) -> None:
+        for name, accept in self._accepts.items():
+            accept.check(type(self).__name__, name, getattr(self, name))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the constructor's parameters (with those of nested parts, if `deep`)."""
+        params: dict[str, Any] = {}
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            params[field.name] = value
+            if deep and isinstance(value, Part):
+                inner = value.get_params()
+                params.update({f"{field.name}__{k}": v for k, v in inner.items()})
+        return params
+
+    def with_params(self, **changes: Any) -> Self:
+        """Return a copy with some parameters changed; ``outer__inner`` reaches inside."""
+        return type(self)(**nested_changes(self, self.get_params(deep=False), changes))
+
+
+def nested_changes(
+    owner: Any,
+    params: dict[str, Any],
+    changes: Mapping[str, Any],
+    lookup: Callable[[str, Any], Any] = lambda name, value: value,
+) -> dict[str, Any]:
+    """Merge `changes` into `params`; ``a__b=v`` replaces part ``a`` by a changed copy.
+
+    `lookup` turns a part's name (a string) into the object, so that its inside can be reached.
+    """
+    merged = dict(params)
+    inner: dict[str, dict[str, Any]] = {}
+    for key, value in changes.items():
+        name, _, rest = key.partition("__")
+        if name not in merged:
+            raise ValueError(
+                f"Invalid parameter {name!r} for estimator {owner!r}. "
+                f"Valid parameters are: {sorted(merged)!r}."
+            )
+        if rest:
+            inner.setdefault(name, {})[rest] = value
+        else:
+            merged[name] = value
+    for name, deeper in inner.items():
+        part = lookup(name, merged[name])
+        if not isinstance(part, Part):
+            raise ValueError(f"{name} is {part!r} and has no parameters of its own to set.")
+        merged[name] = part.with_params(**deeper)
+    return merged

@@ -1,0 +1,23 @@
+"""Rules: how far does f move? One file per paper's algorithm; this is their registry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from onkel.rules.base import Rule
+from onkel.rules.norma import Norma
+
+__all__ = ["Norma", "Rule", "get"]
+
+REGISTRY: dict[str, type[Rule]] = {"norma": Norma}
+
+
+def get(rule: Any) -> Rule:
+    """Return a rule from an object or a name."""
+    if isinstance(rule, Rule):
+        return rule
+    if isinstance(rule, str) and rule in REGISTRY:
+        return REGISTRY[rule]()
+    raise ValueError(
+        f"rule must be one of {sorted(REGISTRY)} or an object from onkel.rules; got {rule!r}."
+    )

@@ -1,0 +1,1 @@
+"""Streams: seeded generators of drifting data."""

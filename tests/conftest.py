@@ -1,0 +1,47 @@
+"""What every test may ask for: a seeded generator, and real data where there is some."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+# The same examples every time, on slow machines too (sanitizers, plain NumPy).
+settings.register_profile("onkel", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("onkel")
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> np.random.Generator:
+    """Return a generator seeded by the test's own name: the same numbers in any order of tests."""
+    return np.random.default_rng(zlib.crc32(request.node.nodeid.encode()))
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """Return the folder of real data sets that ONKEL_DATA names."""
+    folder = os.environ.get("ONKEL_DATA", "")
+    if not folder:
+        pytest.skip("needs real data: set ONKEL_DATA to the folder of data sets")
+    if not Path(folder).is_dir():
+        pytest.skip(f"needs real data: ONKEL_DATA={folder} is not a folder")
+    return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def load_data(data_dir: Path) -> Callable[[str], dict[str, np.ndarray]]:
+    """Return a function from a name, such as "elec2", to the arrays of that .npz file."""
+
+    def load(name: str) -> dict[str, np.ndarray]:
+        path = data_dir / f"{name}.npz"
+        if not path.is_file():
+            pytest.skip(f"needs real data: there is no {path.name} in ONKEL_DATA")
+        with np.load(path, allow_pickle=False) as arrays:
+            return dict(arrays)
+
+    return load
