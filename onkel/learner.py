@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from onkel import bounds, core
 from onkel.core.frame import Frame
-from onkel.core.layout import Field
+from onkel.core.layout import NO_TERM, STAYS, Field
 from onkel.expansions.dense import DenseTerms
 from onkel.expansions.strings import StringTerms
 from onkel.expansions.window import Window
@@ -176,8 +176,13 @@ class Learner:
             return 1
         return 256 if self.terms.count >= 2048 or len(self.moments.mean) <= 64 else 64
 
-    def learn(self, X: Any, Y: Array, weight: Array) -> tuple[Array, Array]:
+    def learn(
+        self, X: Any, Y: Array, weight: Array, own: Array | None = None
+    ) -> tuple[Array, Array]:
         """Learn rows in order; return scores and thresholds as they were before each row.
+
+        `own` holds, for rows seen in an earlier pass, the trial at which their term was stored
+        (else 0): a second pass adds to that term (N01 (8)). It is brought up to date.
 
         Raises before anything of the current block has changed; a caller that hands in more than
         one block's rows keeps a copy.
@@ -189,7 +194,8 @@ class Learner:
                 self._meet(X[:1], Y[:1])
             size = min(self.block_size(), next_refresh(self.t, self.rule.memory) - self.t)
             part = slice(start, min(start + size, len(X)))
-            result = self._learn_block(X[part], Y[part], weight[part], start)
+            births = np.zeros(len(Y[part]), np.int64) if own is None else own[part]
+            result = self._learn_block(X[part], Y[part], weight[part], births, start)
             done = slice(start, start + result.done)
             shown = result.mean_score if self.settings.average else result.score
             scores[done], limits[done] = self._to_raw(shown), result.limit
@@ -209,10 +215,13 @@ class Learner:
         if self.scales_targets:
             self.target_center = np.array(Y[0], float)
 
-    def _learn_block(self, X: Any, Y: Array, weight: Array, row: int) -> core.StepOutput:
+    def _learn_block(
+        self, X: Any, Y: Array, weight: Array, own: Array, row: int
+    ) -> core.StepOutput:
         queries = self.terms.prepare(X)
         y = (Y - self.target_center) / self.target_spread if self.scales_targets else Y
-        result = core.steps(self._task(queries, np.ascontiguousarray(y, np.float64), weight))
+        y = np.ascontiguousarray(y, np.float64)
+        result = core.steps(self._task(queries, y, weight, own))
         if result.bad_row >= 0:
             raise ValueError(
                 f"Row {row + result.bad_row}: the step leaves the floating range (score "
@@ -220,11 +229,11 @@ class Learner:
                 f"this loss and kernel, or the inputs are; lower learning_rate, use a robust loss "
                 "(huber), or scale=True. The model was not changed."
             )
-        self._commit(result, queries)
+        self._commit(result, queries, own)
         self._count_mistakes(result.score, Y[: result.done])
         return result
 
-    def _task(self, queries: Any, y: Array, weight: Array) -> core.StepInput:
+    def _task(self, queries: Any, y: Array, weight: Array, own: Array) -> core.StepInput:
         """Compute all that the scalar steps of this block will need."""
         terms, rule = self.terms, self.rule
         trials = self.t + 1 + np.arange(len(y))
@@ -252,6 +261,7 @@ class Learner:
             weight=weight,
             eta=rule.rates(trials),
             cap=np.full(len(y), self.window.cap, np.int64),
+            hosts=self._hosts(own, old),
             oldest=oldest,
             loss=self.loss,
             rule=rule,
@@ -269,7 +279,23 @@ class Learner:
         by_count = max(self.terms.count + rows - self.window.cap, 0)
         return min(max(by_age, by_count), self.terms.count)
 
-    def _commit(self, result: core.StepOutput, queries: Any) -> None:
+    def _hosts(self, own: Array, old: int) -> Array:
+        """Return where the term of each row stands: a candidate, STAYS or NO_TERM."""
+        hosts = np.full(len(own), NO_TERM, np.int64)
+        known = np.flatnonzero(own)
+        if len(known):
+            births = self.terms.ages_from(0, self.terms.count)
+            at = np.searchsorted(births, own[known])
+            found = (at < len(births)) & (births[np.minimum(at, len(births) - 1)] == own[known])
+            hosts[known] = np.where(found, np.where(at < old, at, STAYS), NO_TERM)
+        return hosts
+
+    def _commit(self, result: core.StepOutput, queries: Any, own: Array) -> None:
+        merged = np.flatnonzero(result.merged)
+        if len(merged):
+            births = self.terms.ages_from(0, self.terms.count)
+            at = np.searchsorted(births, own[merged])
+            self.terms.add_to(at, result.coef[merged])
         self.terms.drop(result.dropped)
         self.state = result.state
         if result.wiped.any():
@@ -277,6 +303,7 @@ class Learner:
         which = np.flatnonzero(result.kept)
         kept = queries.part(which) if not self.on_strings else [queries[i] for i in which]
         self.terms.append(kept, result.coef[which], self.t + 1 + which)
+        own[which] = self.t + 1 + which
         if np.any(np.abs(self.state[:, Field.SCALE]) < FOLD):
             self._fold()
         if result.stale_norm:

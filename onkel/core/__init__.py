@@ -94,6 +94,8 @@ class StepInput:
     eta: Array
     cap: Array
     """Most terms after each row's trial."""
+    hosts: Array
+    """The candidate that holds the same example (a later pass adds to it), STAYS or NO_TERM."""
     oldest: Array
     """After each row's trial, terms born before this are dropped."""
     loss: Any
@@ -127,6 +129,9 @@ class StepOutput:
     """Threshold (novelty: alert threshold) before each step."""
     coef: Array
     kept: Array
+    """Rows that became terms and are still there."""
+    merged: Array
+    """Rows whose coefficients are to be added to their host's."""
     wiped: Array
     dropped: int
     done: int
@@ -170,16 +175,17 @@ def steps(task: StepInput) -> StepOutput:
     state, score = task.state.copy(), np.empty((rows, columns))
     mean_score = np.empty((rows, columns) if task.average else (0, columns))
     limit, coef = np.empty((rows, columns)), np.empty((rows, wide))
-    kept, wiped = np.zeros(rows, np.uint8), np.zeros(columns, np.uint8)
+    kept, merged = np.zeros((2, rows), np.uint8)
+    wiped = np.zeros(columns, np.uint8)
     dropped, done, bad_row, stale = _native.steps(
         task.kernel, task.base, task.old_coef, task.diag, task.births, task.live, task.first_trial,
-        task.y, task.weight, task.eta, task.cap, task.oldest, loss, rule, task.intercept,
-        task.needs_norm, task.average, task.stop_scale, state, score, mean_score, limit, coef,
-        kept, wiped,
+        task.y, task.weight, task.eta, task.cap, task.hosts, task.oldest, loss, rule,
+        task.intercept, task.needs_norm, task.average, task.stop_scale, state, score, mean_score, limit, coef,
+        kept, merged, wiped,
     )  # fmt: skip
     return StepOutput(
         state, score[:done], mean_score[:done], limit[:done], coef[:done],
-        kept[:done].astype(bool), wiped.astype(bool), dropped, done, bad_row, stale,
+        kept[:done].astype(bool), merged[:done].astype(bool), wiped.astype(bool), dropped, done, bad_row, stale,
     )  # fmt: skip
 
 

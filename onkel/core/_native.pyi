@@ -50,6 +50,7 @@ def steps(
     weight: Array,
     eta: Array,
     cap: Array,
+    hosts: Array,
     oldest: Array,
     loss: tuple[int, float, float],
     rule: tuple[int, float, float, float, float],
@@ -63,6 +64,7 @@ def steps(
     limit: Array,
     coef: Array,
     kept: Array,
+    merged: Array,
     wiped: Array,
 ) -> tuple[int, int, int, bool]: ...
 def moments(rows: Array, seen: int, horizon: float, mean: Array, variance: Array) -> None: ...

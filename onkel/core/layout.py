@@ -9,6 +9,12 @@ LANES = 64
 """Terms side by side in one panel; panels are laid out [panel][feature][lane]."""
 
 
+NO_TERM = -1
+"""As a row's host: it has no term yet."""
+STAYS = -2
+"""As a row's host: its term is among those that certainly stay."""
+
+
 class Op(IntEnum):
     """Operations of a kernel program, a list of ``(op, a, b, c)`` in postfix order."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.layout import LANES, Field, Op, Program, Trial
+from onkel.core.layout import LANES, STAYS, Field, Op, Program, Trial
 
 if TYPE_CHECKING:
     from onkel.core import Queries, StepInput
@@ -110,6 +110,7 @@ class _Block:
     start: Array  # scale at the block's start
     factor: Array  # scale now / scale at the start
     stored: Array
+    merged: Array
     births: Array
     live: int
     front: int = 0
@@ -133,6 +134,11 @@ class _Block:
         """Let the oldest candidate go, and account for it."""
         i, task, state = self.front, self.task, self.state
         if self.stored[i]:
+            for t in np.flatnonzero(self.merged & (task.hosts == i)):
+                guest = task.old_count + t  # what a later pass has added goes with it
+                self.coef[:, i] += self.coef[:, guest]
+                self.coef[:, guest] = 0.0
+                self.merged[t] = False
             size = np.sqrt(max(task.diag[i], 0.0))
             for c in range(task.columns):
                 a = self.factor[c] * self.coef[c, i]
@@ -209,7 +215,7 @@ def steps(task: StepInput) -> dict[str, Any]:
     state = task.state.copy()
     block = _Block(
         task, state, np.zeros((wide, old + rows)), state[:, Field.SCALE].copy(),
-        np.ones(columns), np.zeros(old + rows, bool),
+        np.ones(columns), np.zeros(old + rows, bool), np.zeros(rows, bool),
         np.concatenate([task.births, task.first_trial + np.arange(rows)]), task.live,
     )  # fmt: skip
     block.coef[:, :old] = task.old_coef
@@ -226,6 +232,8 @@ def steps(task: StepInput) -> dict[str, Any]:
             block.coef[columns:, i] = -block.coef[:columns, i] / per_start * state[:, Field.SCALE_SUM]
         if not _is_finite(state, score[t], block.coef[:columns, i] * block.factor):
             bad_row = t
+        if block.stored[i] and (task.hosts[t] == STAYS or task.hosts[t] >= block.front):
+            block.merged[t], block.stored[i] = True, False
         block.live += int(block.stored[i])
         while block.front <= i and (
             block.live > task.cap[t] or block.births[block.front] < task.oldest[t]
@@ -256,6 +264,7 @@ def _result(block: _Block, done: int, wiped: Array) -> dict[str, Any]:
         "state": state,
         "coef": own,
         "kept": block.stored[task.old_count : task.old_count + done] & alive,
+        "merged": block.merged[:done],
         "wiped": wiped,
         "dropped": min(block.front, task.old_count),
         "done": done,

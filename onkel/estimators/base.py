@@ -36,6 +36,8 @@ class Estimator:
     outputs: ClassVar[tuple[str, ...]]
     """What ``predict_then_learn(output=...)`` offers."""
     _learner: Learner
+    _own: Array | None = None
+    """During fit: the trial at which each row's term was stored."""
 
     # -- parameters ----------------------------------------------------------------------------
 
@@ -200,19 +202,22 @@ class Estimator:
         return learner.copy() if force or rows > learner.block_size() else learner
 
     def _learn_rows(
-        self, learner: Learner, rows: Any, Y: Array, weight: Array
+        self, learner: Learner, rows: Any, Y: Array, weight: Array, own: Array | None = None
     ) -> tuple[Array, Array]:
         """Learn rows; those of weight 0 are only looked at."""
         if not len(rows):
             return np.zeros((0, learner.columns)), np.zeros((0, learner.columns))
         if np.all(weight > 0):
-            return learner.learn(rows, Y, weight)
+            return learner.learn(rows, Y, weight, own)
         scores, limits = np.zeros((2, len(rows), learner.columns))
+        own = np.zeros(len(rows), np.int64) if own is None else own
         edges = np.flatnonzero(np.diff(weight > 0)) + 1
         for part in np.split(np.arange(len(rows)), edges):
             which = slice(int(part[0]), int(part[-1]) + 1)
             if weight[which.start] > 0:
-                scores[which], limits[which] = learner.learn(rows[which], Y[which], weight[which])
+                scores[which], limits[which] = learner.learn(
+                    rows[which], Y[which], weight[which], own[which]
+                )
             else:
                 scores[which], limits[which] = learner.scores(rows[which]), learner.limits()
         return scores, limits
@@ -233,8 +238,10 @@ class Estimator:
         if not np.any(weight > 0):
             raise ValueError("sample_weight is zero for every row: there is nothing to learn from.")
         fresh = type(self)(**self.get_params(deep=False))
+        fresh._own = np.zeros(len(rows), np.int64)
         for _ in range(int(self.passes)):  # type: ignore[attr-defined]
             fresh._pass(X, y, weight)
+        del fresh._own
         self._reset()
         vars(self).update({k: v for k, v in vars(fresh).items() if k not in self._names()})
         return self

@@ -308,7 +308,9 @@ class KernelClassifier(Estimator):
                 while learner.columns < state.outputs:
                     learner.add_column()
             part = slice(start, stop)
-            scores, _ = self._learn_rows(learner, rows[part], state.targets(y[part]), weight[part])
+            own = None if self._own is None else self._own[part]
+            targets = state.targets(y[part])
+            scores, _ = self._learn_rows(learner, rows[part], targets, weight[part], own)
             if start in firsts:
                 pieces.append((before, scores[:1]))
                 scores = scores[1:]

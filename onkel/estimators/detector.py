@@ -155,7 +155,7 @@ class NoveltyDetector(Estimator):
             learner = self._begin(X, settings, rows, 1)
         else:
             learner = self._safe(len(rows))
-        result = self._learn_rows(learner, rows, np.zeros((len(rows), 1)), weight)
+        result = self._learn_rows(learner, rows, np.zeros((len(rows), 1)), weight, self._own)
         self._keep(learner, X)
         return result
 

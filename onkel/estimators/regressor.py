@@ -159,7 +159,7 @@ class KernelRegressor(Estimator):
                 raise ValueError(
                     f"y has {Y.shape[1]} targets per row, but this model learns {learner.columns}."
                 )
-        result = self._learn_rows(learner, rows, Y, weight)
+        result = self._learn_rows(learner, rows, Y, weight, self._own)
         self._keep(learner, X)
         if fresh:
             self.n_outputs_ = Y.shape[1]

@@ -163,6 +163,11 @@ class DenseTerms:
         self.births[panel * LANES + lane] = births
         self.count += len(births)
 
+    def add_to(self, which: Array, coef: Array) -> None:
+        """Add to the coefficients of some terms, counted from the oldest."""
+        at = (self.head + which) % max(len(self.births), 1)
+        self.coef[at // LANES, :, at % LANES] += coef
+
     def _grow(self, needed: int) -> None:
         enough = -(-needed // LANES)
         most = max(-(-min(self.limit, 2**40) // LANES), enough)

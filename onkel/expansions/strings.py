@@ -114,6 +114,14 @@ class StringTerms:
             self.uses[piece] = self.uses.get(piece, 0) + 1
             self.weights[piece] = self.weights.get(piece, 0.0) + amount * coef
 
+    def add_to(self, which: Array, coef: Array) -> None:
+        """Add to the coefficients of some terms, counted from the oldest."""
+        for i, a in zip(which.tolist(), coef, strict=True):
+            features, old, birth = self.terms[i]
+            self.terms[i] = (features, old + a, birth)
+            for piece, amount in features.items():
+                self.weights[piece] = self.weights[piece] + amount * a
+
     def remix(self, mixing: Array) -> None:
         """Replace every term's coefficients a by a @ mixing, and sum the weights anew."""
         self.columns = mixing.shape[1]

@@ -86,6 +86,9 @@ enum LossCode : int {
 enum RuleCode : int { kNorma = 0 };
 
 // Everything that one call of `steps` reads; see onkel/core/numpy_core.py for the algorithm.
+constexpr int64_t kNone = -1;   // this row has no term yet
+constexpr int64_t kStays = -2;  // its term is among those that certainly stay
+
 struct StepInput {
   int64_t rows, columns, old_count;  // block rows, outputs, candidates older than the block
   int64_t live, first_trial;         // terms stored before the block; trial number of row 0
@@ -98,6 +101,7 @@ struct StepInput {
   const double* weight;              // [rows]
   const double* eta;                 // [rows]
   const int64_t* cap;                // [rows] most terms after this trial
+  const int64_t* hosts;              // [rows] candidate that holds the same example, kStays, kNone
   const int64_t* oldest;             // [rows] births below this are dropped after this trial
   int loss;
   double nu, support;  // nu < 0: fixed
@@ -114,6 +118,7 @@ struct StepOutput {
   double* limit;       // [rows][columns] threshold (novelty: alert threshold) before the step
   double* coef;        // [rows][wide], stored units
   uint8_t* kept;       // [rows] stored and still there at the end
+  uint8_t* merged;     // [rows] to be added to the term that holds the same example
   uint8_t* wiped;      // [columns]
   int64_t dropped;     // of the old candidates
   int64_t done;        // rows processed

@@ -202,12 +202,12 @@ void matrix(const std::vector<NodeTuple>& program, const In<T>& q, const In<T>& 
 std::tuple<int64_t, int64_t, int64_t, bool> steps(
     const In<double>& kernel, const In<double>& base, const In<double>& old_coef,
     const In<double>& diag, const In<int64_t>& births, int64_t live, int64_t first_trial,
-    const In<double>& y, const In<double>& weight, const In<double>& eta, const In<int64_t>& cap,
+    const In<double>& y, const In<double>& weight, const In<double>& eta, const In<int64_t>& cap, const In<int64_t>& hosts,
     const In<int64_t>& oldest, std::tuple<int, double, double> loss,
     std::tuple<int, double, double, double, double> rule, bool intercept, bool needs_norm, bool average,
     double stop_scale, const Out<double>& state, const Out<double>& score,
     const Out<double>& mean_score, const Out<double>& limit, const Out<double>& coef,
-    const Out<uint8_t>& kept, const Out<uint8_t>& wiped) {
+    const Out<uint8_t>& kept, const Out<uint8_t>& merged, const Out<uint8_t>& wiped) {
   onkel::StepInput in{};
   require(y.ndim() == 2, "y must be [rows][columns]");
   in.rows = static_cast<int64_t>(y.shape(0));
@@ -220,11 +220,11 @@ std::tuple<int64_t, int64_t, int64_t, bool> steps(
   require(kernel.size() == lead * n && base.size() == lead * wide, "kernel or base has wrong size");
   require(old_coef.size() == wide * births.size() && diag.size() == n, "old_coef or diag");
   require(weight.size() == y.shape(0) && eta.size() == y.shape(0) && cap.size() == y.shape(0) &&
-              oldest.size() == y.shape(0),
+              oldest.size() == y.shape(0) && hosts.size() == y.shape(0),
           "one weight, rate and window per row");
   require(state.size() == y.shape(1) * onkel::kFields && score.size() == y.size() &&
               limit.size() == y.size() && mean_score.size() == (average ? y.size() : 0) &&
-              coef.size() == y.shape(0) * wide && kept.size() == y.shape(0) &&
+              coef.size() == y.shape(0) * wide && kept.size() == y.shape(0) && merged.size() == y.shape(0) &&
               wiped.size() == y.shape(1),
           "an output array has the wrong size");
   in.kernel = kernel.data();
@@ -236,6 +236,7 @@ std::tuple<int64_t, int64_t, int64_t, bool> steps(
   in.weight = weight.data();
   in.eta = eta.data();
   in.cap = cap.data();
+  in.hosts = hosts.data();
   in.oldest = oldest.data();
   std::tie(in.loss, in.nu, in.support) = loss;
   std::tie(in.rule, in.lambda, in.threshold_rate, in.power, in.support_rate) = rule;
@@ -250,6 +251,7 @@ std::tuple<int64_t, int64_t, int64_t, bool> steps(
   out.limit = limit.data();
   out.coef = coef.data();
   out.kept = kept.data();
+  out.merged = merged.data();
   out.wiped = wiped.data();
   nb::gil_scoped_release release;
   current->steps(in, out);

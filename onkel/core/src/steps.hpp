@@ -107,6 +107,15 @@ inline double settle_norm(StepOutput& out, double square, double before) {
 inline void drop_front(Block& b, int64_t upto) {
   const int64_t i = b.front;
   if (b.stored[i]) {
+    for (int64_t t = 0; t < b.in.rows; ++t)
+      if (b.out.merged[t] && b.in.hosts[t] == i) {  // what a later pass has added goes with it
+        for (int64_t c = 0; c < b.wide; ++c) {
+          double& guest = b.coef[c * b.n + b.in.old_count + t];
+          b.coef[c * b.n + i] += guest;
+          guest = 0;
+        }
+        b.out.merged[t] = 0;
+      }
     for (int64_t c = 0; c < b.in.columns; ++c) {
       double* s = b.state(c);
       const double a = b.factor[c] * b.coef[c * b.n + i];
@@ -265,6 +274,11 @@ void steps(const StepInput& in, StepOutput& out) {
       for (int64_t c = 0; c < columns; ++c)
         b.coef[(columns + c) * n + i] =
             -b.coef[c * n + i] / (wiped[c] ? 1 : b.start[c]) * (b.state(c)[onkel::kFieldScaleSum]);
+    const int64_t host = in.hosts[t];
+    if (b.stored[i] && (host == onkel::kStays || host >= b.front)) {
+      out.merged[t] = 1;
+      b.stored[i] = false;
+    }
     b.live += b.stored[i];
     while (b.front <= i && (b.live > in.cap[t] || b.birth(b.front) < in.oldest[t]))
       drop_front(b, i + 1);
