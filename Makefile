@@ -95,8 +95,8 @@ lint: $(DONE)/core $(DONE)/lint
 	@echo "== ruff"
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
-	@echo "== mypy --strict"
-	@$(BIN)/mypy --strict
+	@echo "== mypy"
+	@$(BIN)/mypy
 	@echo "== imports point one way"
 	@$(BIN)/lint-imports --no-logo
 	@echo "== clang-format"

@@ -53,7 +53,10 @@ def truncation_error(tau: int, eta: Any, lam: float, c: float = 1.0, x2: float =
     rates = np.asarray(eta, float)
     with np.errstate(divide="ignore"):
         logs = np.log1p(-rates * lam)
-    decay = float(tau * logs) if rates.ndim == 0 else float(logs.sum())
+    if rates.ndim == 0:
+        decay = float(tau * logs) if tau else 0.0
+    else:
+        decay = float(logs.sum())
     return c * math.sqrt(x2) / lam * math.exp(decay)
 
 
@@ -107,11 +110,12 @@ def growth_start(eta_lam: float, epsilon: float) -> int:
     Examples
     --------
     >>> growth_start(eta_lam=0.9, epsilon=0.25)
-    1171
+    6
     """
     if not (0 < eta_lam and 0 < epsilon < 0.5):
         raise ValueError(
-            f"growth needs regularization > 0 and an exponent in (0, 0.5); got {eta_lam=}, {epsilon=}."
+            "growth needs regularization > 0 and an exponent in (0, 0.5); got "
+            f"{eta_lam=}, {epsilon=}."
         )
     first = math.ceil(eta_lam**2)
     second = _decay_start(eta_lam, epsilon)

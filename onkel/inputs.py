@@ -97,7 +97,7 @@ def numeric_rows(X: Any, owner: str, dtype: Any, width: int | None) -> Array | S
         raise ValueError(
             f"X has {rows.shape[1]} features, but {owner} is expecting {width} features as input."
         )
-    return rows  # type: ignore[no-any-return]
+    return rows
 
 
 def _to_float(X: Any, dtype: Any) -> Array:

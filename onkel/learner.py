@@ -77,6 +77,7 @@ class Learner:
         )
         self.targets = Moments(columns, self.rule.memory, float(np.finfo(np.float64).eps))
         self.target_center, self.target_spread = np.zeros(columns), np.ones(columns)
+        self.target_known = np.full(columns, not self.scales_targets)
         self.terms = self._new_terms(features)
         for _ in range(columns):
             self.add_column()
@@ -85,7 +86,7 @@ class Learner:
         if self.on_strings:
             assert isinstance(self.kernel, Spectrum)
             return StringTerms(self.kernel, 0)
-        frame = Frame.plain(np.zeros(features), self.dtype)
+        frame = Frame.plain(np.zeros(features), self.dtype, self.kernel.translation_invariant)
         limit = min(self.window.cap, self.window.age)
         return DenseTerms(self.kernel, frame, 0, limit)
 
@@ -188,14 +189,15 @@ class Learner:
         one block's rows keeps a copy.
         """
         scores, limits = np.empty((2, len(X), self.columns))
+        own = np.zeros(len(X), np.int64) if own is None else own
         start = 0
         while start < len(X):
-            if self.t == 0:
-                self._meet(X[:1], Y[:1])
-            size = min(self.block_size(), next_refresh(self.t, self.rule.memory) - self.t)
-            part = slice(start, min(start + size, len(X)))
-            births = np.zeros(len(Y[part]), np.int64) if own is None else own[part]
-            result = self._learn_block(X[part], Y[part], weight[part], births, start)
+            before = (self.terms, self.target_center, self.target_spread, self.target_known)
+            try:
+                result = self._learn_block(X, Y, weight, own, start)
+            except Exception:
+                self.terms, self.target_center, self.target_spread, self.target_known = before
+                raise
             done = slice(start, start + result.done)
             shown = result.mean_score if self.settings.average else result.score
             scores[done], limits[done] = self._to_raw(shown), result.limit
@@ -203,28 +205,60 @@ class Learner:
                 limits[done] *= self.target_spread
             if self.t == 0:
                 scores[0] = 0.0  # nothing was known before the very first row
-            self._advance(X[part][: result.done], Y[part][: result.done])
+            self._advance(X[done], Y[done])
             start += result.done
         return scores, limits
 
-    def _meet(self, X: Any, Y: Array) -> None:
+    def _meet(self, x: Any, y: Array) -> None:
         """Before the very first row is learned: take it as the centre of the frame."""
         if not self.on_strings and (self.settings.scale or self.kernel.translation_invariant):
-            frame = Frame.plain(np.asarray(X[0], float), self.dtype)
-            self.terms.reframe(frame)
+            frame = Frame.plain(x, self.dtype, self.kernel.translation_invariant)
+            self.terms = self.terms.reframed(frame)
         if self.scales_targets:
-            self.target_center = np.array(Y[0], float)
+            self.target_center = np.array(y, float)
+
+    def _first_difference(self, Y: Array) -> int:
+        """Return how many rows come before a target that differs from all before it.
+
+        If it is the first row, that difference becomes the unit of its output at once: f is
+        still 0 there, and a unit of 1 would mean nothing to the data.
+        """
+        gap = np.abs(Y - self.target_center)
+        new = ~self.target_known & (gap > 8 * self.targets.eps * np.abs(self.target_center))
+        rows = np.flatnonzero(new.any(axis=1))
+        if not len(rows):
+            return len(Y)
+        if rows[0] == 0:
+            self.target_spread = np.where(new[0], gap[0], self.target_spread)
+            self.target_known = self.target_known | new[0]
+            return (
+                max(int(np.append(rows, len(Y))[1]), 1) if not self.target_known.all() else len(Y)
+            )
+        return int(rows[0])
 
     def _learn_block(
-        self, X: Any, Y: Array, weight: Array, own: Array, row: int
+        self, X: Any, Y: Array, weight: Array, own: Array, start: int
     ) -> core.StepOutput:
+        """Learn the next rows from `start`, as many as one block takes.
+
+        Until `_commit` nothing is changed in place, so that a refusal can be undone.
+        """
+        if self.t == 0:
+            self._meet(X[start : start + 1][0], Y[start])
+        size = min(self.block_size(), next_refresh(self.t, self.rule.memory) - self.t)
+        if not self.target_known.all():
+            size = min(size, self._first_difference(Y[start : start + size]))
+        part = slice(start, min(start + size, len(Y)))
+        X, Y, weight, own = X[part], Y[part], weight[part], own[part]
+        if not self.on_strings:
+            self.terms = self.terms.following(np.asarray(X[0], float))
         queries = self.terms.prepare(X)
         y = (Y - self.target_center) / self.target_spread if self.scales_targets else Y
         y = np.ascontiguousarray(y, np.float64)
         result = core.steps(self._task(queries, y, weight, own))
         if result.bad_row >= 0:
             raise ValueError(
-                f"Row {row + result.bad_row}: the step leaves the floating range (score "
+                f"Row {start + result.bad_row}: the step leaves the floating range (score "
                 f"{result.score[result.bad_row].tolist()}). The learning rate is too large for "
                 f"this loss and kernel, or the inputs are; lower learning_rate, use a robust loss "
                 "(huber), or scale=True. The model was not changed."
@@ -246,8 +280,8 @@ class Learner:
         if not np.all(np.isfinite(diag)):
             bad = int(np.flatnonzero(~np.isfinite(diag))[0]) - old
             raise ValueError(
-                f"k(x, x) of row {bad} of the block is not finite under {self.kernel!r}: its values "
-                "are too large. Use scale=True or rescale the inputs."
+                f"k(x, x) of row {bad} of this block is not finite under {self.kernel!r}: its "
+                "values are too large. Use scale=True or rescale the inputs."
             )
         return core.StepInput(
             kernel=terms.kernel_matrix(asked, candidates),
@@ -362,16 +396,17 @@ class Learner:
             self._refresh(X)
 
     def _refresh(self, X: Any) -> None:
+        if not self.settings.scale:
+            return
         if not self.on_strings:
             mean, spread = self.moments.mean, self.moments.spread()
             row = np.asarray(X[-1], float)
-            if self.settings.scale:
-                self.terms.reframe(self.terms.frame.standardised(mean, spread, row))
-            elif self.kernel.translation_invariant:
-                self.terms.reframe(self.terms.frame.recentred(mean, spread, row))
+            frame = self.terms.frame.standardised(mean.copy(), spread, row)
+            self.terms = self.terms.reframed(frame)
         if self.scales_targets:
-            self._rescale_targets(self.targets.mean.copy(), self.targets.spread())
-        if self.rule.needs_norm and self.settings.scale:
+            spread = np.where(self.target_known, self.targets.spread(), self.target_spread)
+            self._rescale_targets(self.targets.mean.copy(), spread)
+        if self.rule.needs_norm:
             self.state[:, Field.NORM2] = np.maximum(self.norm2(), 0.0)
 
     def _rescale_targets(self, center: Array, spread: Array) -> None:
@@ -434,7 +469,7 @@ class Learner:
         report: dict[str, Any] = {"gamma": getattr(self.kernel, "gamma", None)}
         if self.settings.scale and not self.on_strings:
             frame = self.terms.frame
-            report["means"] = (frame.center + frame.shift / frame.unit).tolist()
+            report["means"] = frame.mean.tolist()
             report["spreads"] = (1.0 / (frame.width * frame.unit)).tolist()
         if self.scales_targets:
             report["target_means"] = self.target_center.tolist()

@@ -43,6 +43,11 @@ class Loss(Part):
     nu: float | None = None
 
     @property
+    def default_rate(self) -> float:
+        """Learning rate where none is given; experiments/ has the studies."""
+        return 0.2
+
+    @property
     def start(self) -> float:
         """First value of the threshold (margin, tube, width)."""
         return 0.0
@@ -114,6 +119,10 @@ class SoftMargin(Loss):
         value = max(0.0, threshold - y * z) - nu * threshold
         return Verdict(y * outside, outside, value, nu - outside)
 
+    @property
+    def default_rate(self) -> float:
+        return 0.4
+
 
 @dataclass(frozen=True)
 class Logistic(Loss):
@@ -136,6 +145,10 @@ class Logistic(Loss):
         e = math.exp(-abs(m))
         slope = y * (e / (1 + e) if m > 0 else 1 / (1 + e))
         return Verdict(slope, float(m <= 0), math.log1p(e) + max(-m, 0.0))
+
+    @property
+    def default_rate(self) -> float:
+        return 0.4
 
 
 @dataclass(frozen=True)
@@ -176,6 +189,10 @@ class Novelty(Loss):
     }  # fmt: skip
 
     @property
+    def default_rate(self) -> float:
+        return 1.0  # it only sets the scale of the scores
+
+    @property
     def fraction(self) -> float:
         """The fraction that f learns from."""
         return float(self.nu if self.support is None else self.support)  # type: ignore[arg-type]
@@ -206,6 +223,10 @@ class Squared(Loss):
     def judge(self, z: float, y: float, threshold: float) -> Verdict:
         delta = y - z
         return Verdict(delta, 0.0, 0.5 * delta * delta)
+
+    @property
+    def default_rate(self) -> float:
+        return 0.5
 
 
 @dataclass(frozen=True)
@@ -305,6 +326,10 @@ class Huber(Loss):
     @property
     def start(self) -> float:
         return float(self.sigma)
+
+    @property
+    def default_rate(self) -> float:
+        return 0.2 if self.adaptive else 0.5 * float(self.sigma)  # half of a small error
 
     def judge(self, z: float, y: float, threshold: float) -> Verdict:
         delta = y - z

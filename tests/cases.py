@@ -56,7 +56,9 @@ SCHEDULES: dict[str, tuple[Any, Any, dict[str, float]]] = {
     # learning_rate, the same as a function of t, memory or regularization
     "constant": (0.3, lambda t: 0.3, {"memory": 50.0}),
     "no_forgetting": (0.3, lambda t: 0.3, {"regularization": 0.0}),
-    "inverse_sqrt": (schedules.InverseSqrt(0.8), lambda t: 0.8 / math.sqrt(t), {"regularization": 0.5}),
+    "inverse_sqrt": (
+        schedules.InverseSqrt(0.8), lambda t: 0.8 / math.sqrt(t), {"regularization": 0.5}
+    ),
     "regularized": (
         schedules.Regularized(0.5), lambda t: 1 / (3 * 0.5 * math.sqrt(t)), {"regularization": 0.5}
     ),
@@ -121,9 +123,7 @@ def pairwise(factors: dict[str, tuple[Any, ...]]) -> list[dict[str, Any]]:
             if name not in case:
                 options = [v for v in factors[name] if possible({**case, name: v})]
                 case[name] = max(options, key=lambda v: _gain(case, name, v, missing))
-        covered = {
-            pair for pair in missing if all(case[name] == level for name, level in pair)
-        }
+        covered = {pair for pair in missing if all(case[name] == level for name, level in pair)}
         if not covered:
             missing.discard(first)
             continue
@@ -170,7 +170,7 @@ def build(case: dict[str, Any], features: int = 3) -> Twins:
     window, limits = _window(case["window"], bound, loss, kernel)
     regression = loss.task == "regression"
     twin = naive.Norma(
-        kernel=naive_kernel, loss=type(loss).__name__ and _naive_name(loss), outputs=case["outputs"],
+        kernel=naive_kernel, loss=_naive_name(loss), outputs=case["outputs"],
         rate=naive_rate, lam=bound.lam, start=loss.start, nu=loss.nu,
         support=getattr(loss, "support", None), threshold_rate=case["threshold_rate"],
         intercept=case["intercept"], average=case["average"],

@@ -220,6 +220,7 @@ class Norma:
         self.target_moments = Moments(memory, 2.2e-16)
         self.center, self.spread = 0.0, 1.0
         self.target_center, self.target_spread = np.zeros(outputs), np.ones(outputs)
+        self.target_known = [False] * outputs
         self.pairs = {}  # kernel values of stored rows under the current frame
 
     def _k(self, x, z):
@@ -328,6 +329,7 @@ class Norma:
             self._accumulate()
         z, targets = [f[o] + self.b[o] for o in range(self.outputs)], y
         if self.targets_scaled:
+            self._first_differences(y)
             targets = ((np.array(y, float) - self.target_center) / self.target_spread).tolist()
         decisions = [None] * self.outputs if decisions is None else decisions
         self._learn(x, targets, z, weight, decisions)
@@ -352,6 +354,15 @@ class Norma:
         self._multiply(self.dropped, shrinks)
         if any(coef):
             self.terms.append((self.t, x, coef))
+
+    def _first_differences(self, y):
+        """The first target that differs from all before it is the unit, at once (f = 0 there)."""
+        for o in range(self.outputs):
+            gap = abs(y[o] - self.target_center[o])
+            if not self.target_known[o] and gap > 8 * 2.2e-16 * abs(self.target_center[o]):
+                self.target_known[o] = True
+                self.target_spread = self.target_spread.copy()
+                self.target_spread[o] = gap
 
     def _accumulate(self):
         """sum_t f_t and sum_t b_t: the live coefficients go into a dictionary never pruned."""
@@ -382,7 +393,8 @@ class Norma:
             self.center, self.spread = self.row_moments.mean, self.row_moments.spread()
             self.pairs = {}
         if self.targets_scaled:
-            self._reexpress(self.target_moments.mean, self.target_moments.spread())
+            spread = np.where(self.target_known, self.target_moments.spread(), self.target_spread)
+            self._reexpress(self.target_moments.mean, spread)
 
     def _reexpress(self, center, spread):
         """c + s (f + b) = c' + s' (f' + b'): f' = f s/s', b' = (s b + c - c')/s'."""

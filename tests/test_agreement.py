@@ -56,7 +56,9 @@ def test_fast_path_equals_naive_twin(case, rng):
     if case["dtype"] == "float64":
         close(state[:, Field.ALERT], twin.alert, tolerance, "alert threshold")
         assert state[:, Field.OUTSIDE].tolist() == list(twin.sum_outside)
-    assert learner.terms.ages_from(0, learner.terms.count).tolist() == [term[0] for term in twin.terms]
+    assert learner.terms.ages_from(0, learner.terms.count).tolist() == [
+        term[0] for term in twin.terms
+    ]
     probe = X[::7]
     if not case["average"]:
         close(learner.scores(probe), [twin.score(x) for x in probe], tolerance, "later scores")
@@ -91,7 +93,7 @@ def test_blocks_of_any_size_agree(case, rng):
     X, Y = cases.stream(case, rng, 3 * ROWS)
     tolerance = {"float64": 1e-11, "float32": 3e-4}[case["dtype"]]
     single = twins.learner()
-    reference, decisions = learn_by_row(single, X, Y)
+    reference, _ = learn_by_row(single, X, Y)
     for size in (7, 256, len(X)):
         learner = twins.learner()
         parts = [

@@ -68,6 +68,16 @@ class Queries:
     def __len__(self) -> int:
         return len(self.q)
 
+    def followed_by(self, other: Queries) -> Queries:
+        """Both sets of rows as one."""
+        return Queries(
+            np.concatenate([self.q, other.q]),
+            np.concatenate([self.v, other.v]),
+            np.concatenate([self.off, other.off]),
+            np.concatenate([self.norm, other.norm]),
+            self.width,
+        )
+
     def part(self, which: Any) -> Queries:
         """Some of the rows."""
         return Queries(self.q[which], self.v[which], self.off[which], self.norm[which], self.width)
@@ -180,12 +190,14 @@ def steps(task: StepInput) -> StepOutput:
     dropped, done, bad_row, stale = _native.steps(
         task.kernel, task.base, task.old_coef, task.diag, task.births, task.live, task.first_trial,
         task.y, task.weight, task.eta, task.cap, task.hosts, task.oldest, loss, rule,
-        task.intercept, task.needs_norm, task.average, task.stop_scale, state, score, mean_score, limit, coef,
+        task.intercept, task.needs_norm, task.average, task.stop_scale, state, score, mean_score,
+        limit, coef,
         kept, merged, wiped,
     )  # fmt: skip
     return StepOutput(
         state, score[:done], mean_score[:done], limit[:done], coef[:done],
-        kept[:done].astype(bool), merged[:done].astype(bool), wiped.astype(bool), dropped, done, bad_row, stale,
+        kept[:done].astype(bool), merged[:done].astype(bool), wiped.astype(bool),
+        dropped, done, bad_row, stale,
     )  # fmt: skip
 
 

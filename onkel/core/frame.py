@@ -4,7 +4,8 @@ A row x is stored as ``v = (x - center) * unit``, `unit` a power of two per feat
 nothing of x is lost but the translation; the kernel sees ``z = width * (v - shift)``, which is x
 standardised. When the running moments are refreshed, `width` and `shift` change and the stored
 rows stay as they are (their unit moves only by exact powers of two, their centre only when the
-data have left it far behind). Distances by the product form then stay accurate far from zero.
+data have left it behind). Kernels of x - z alone need no shift: they are always evaluated near
+the data, and distances by the product form stay accurate far from zero.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from onkel.core import Queries
 Array = NDArray[Any]
 
 FAR = 4.0
-"""A centre further than this many spreads from the mean is moved."""
+"""A centre this many times further away than the data from each other is moved."""
 
 
 @dataclass(frozen=True)
@@ -28,16 +29,21 @@ class Frame:
     """An affine map from raw rows to what the kernel sees; see the module's text."""
 
     dtype: Any
+    invariant: bool
+    """Whether the kernel depends on differences alone."""
     center: Array
     unit: Array
     width: Array
     shift: Array
+    mean: Array
+    """The mean that standardisation took over last (for reports)."""
 
     @classmethod
-    def plain(cls, center: Array, dtype: Any) -> Frame:
+    def plain(cls, center: Array, dtype: Any, invariant: bool) -> Frame:
         """The frame without standardisation: z = x - center."""
-        ones = np.ones(len(center))
-        return cls(np.dtype(dtype), np.asarray(center, float), ones, ones, np.zeros(len(center)))
+        center = np.asarray(center, float)
+        ones, zeros = np.ones(len(center)), np.zeros(len(center))
+        return cls(np.dtype(dtype), invariant, center, ones, ones, zeros, center)
 
     def store(self, X: Array) -> Array:
         """Return v, in double precision."""
@@ -51,12 +57,12 @@ class Frame:
         """Return the rows as they came."""
         return np.asarray(v, np.float64) / self.unit + self.center
 
-    def prepare(self, X: Array, clip: bool) -> Queries:
-        """Return rows ready for the core; `clip` keeps squares of far values finite."""
+    def prepare(self, X: Array) -> Queries:
+        """Return rows ready for the core; differences of far values are kept finite."""
         v = self.store(X)
-        if clip:
+        if self.invariant:
             limit = np.sqrt(np.finfo(self.dtype).max / (16.0 * max(v.shape[1], 1)))
-            v = np.clip(v, -limit / self.width + self.shift, limit / self.width + self.shift)
+            v = np.clip(v, -limit / self.width, limit / self.width)
         return self.queries(v)
 
     def queries(self, v: Array) -> Queries:
@@ -79,19 +85,25 @@ class Frame:
             return np.einsum("ij,ij->i", z, z).astype(self.dtype)
 
     def standardised(self, mean: Array, spread: Array, row: Array) -> Frame:
-        """Return the frame for new moments; its centre moves to `row` where data have left it."""
-        exponent = np.ceil(np.log2(spread))
-        unit = np.ldexp(1.0, -exponent.astype(int))
+        """Return the frame for new moments; a needed centre moves to `row` where data left it."""
+        unit = np.ldexp(1.0, -np.ceil(np.log2(spread)).astype(int))
+        width = 1.0 / (spread * unit)
+        if self.invariant:
+            return replace(self, unit=unit, width=width, mean=mean)
         center = np.where(np.abs(mean - self.center) > FAR * spread, row, self.center)
         return replace(
-            self, center=center, unit=unit, width=1.0 / (spread * unit),
-            shift=(mean - center) * unit,
-        )  # fmt: skip
+            self, center=center, unit=unit, width=width, shift=(mean - center) * unit, mean=mean
+        )
 
-    def recentred(self, mean: Array, spread: Array, row: Array) -> Frame:
-        """Return the unscaled frame, its centre moved to `row` where data have left it."""
-        far = np.abs(mean - self.center) > FAR * spread
-        return replace(self, center=np.where(far, row, self.center))
+    def left_behind(self, x: Array, recent: Array) -> Frame | None:
+        """Return a frame centred on recent rows, if x is near them but far from the centre."""
+        v = self.store(x)
+        with np.errstate(over="ignore"):
+            near = np.median(np.square(self.width * (v - recent)).sum(axis=1))
+            far = np.square(self.width * v).sum()
+        if not far > FAR**2 * near:
+            return None
+        return replace(self, center=self.raw(np.median(recent, axis=0)))
 
     def translate(self, v: Array, old: Frame) -> Array:
         """Return rows that `old` stored, as this frame stores them."""

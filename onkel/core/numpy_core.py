@@ -23,22 +23,22 @@ Array = NDArray[Any]
 # -- rows --------------------------------------------------------------------------------------
 
 
-def evaluate(program: Program, dot: Array | None, dist2: Array | None, dist1: Array | None) -> Array:
-    """Run a kernel program on matrices of pair statistics."""
-    stack: list[Array] = []
+def evaluate(program: Program, dot: Any, dist2: Any, dist1: Any) -> Array:
+    """Run a kernel program on matrices of pair statistics (None where it reads none)."""
+    stack: list[Any] = []
     for op, a, b, c in program:
         if op == Op.GAUSSIAN:
-            stack.append(np.exp(-a * dist2))  # type: ignore[operator]
+            stack.append(np.exp(-a * dist2))
         elif op == Op.LAPLACIAN:
-            stack.append(np.exp(-a * dist1))  # type: ignore[operator]
+            stack.append(np.exp(-a * dist1))
         elif op in (Op.MATERN32, Op.MATERN52):
-            s = a * np.sqrt(dist2)  # type: ignore[arg-type]
+            s = a * np.sqrt(dist2)
             growth = 1 + s if op == Op.MATERN32 else 1 + s + s * s / 3
             stack.append(growth * np.exp(-s))
         elif op == Op.LINEAR:
-            stack.append(dot)  # type: ignore[arg-type]
+            stack.append(dot)
         elif op == Op.POLYNOMIAL:
-            stack.append((a * dot + b) ** c)  # type: ignore[operator]
+            stack.append((a * dot + b) ** c)
         elif op == Op.SCALE:
             stack[-1] = a * stack[-1]
         else:
@@ -81,8 +81,8 @@ def sums(
 ) -> Array:  # fmt: skip
     """Sum over terms of coef * k(query, term), for each column of `coef`."""
     which = (first + np.arange(used)) % max(len(panels), 1)
-    rows = panels[which].transpose(0, 2, 1).reshape(used * LANES, -1)
-    weights = coef[which].transpose(0, 2, 1).reshape(used * LANES, -1)
+    rows = panels[which].transpose(0, 2, 1).reshape(used * LANES, panels.shape[1])
+    weights = coef[which].transpose(0, 2, 1).reshape(used * LANES, coef.shape[1])
     values = matrix(program, queries, rows, norms.reshape(-1, LANES)[which].ravel())
     return values @ weights.astype(np.float64)
 
@@ -121,8 +121,7 @@ class _Block:
         row = i if self.task.needs_norm else i - self.task.old_count
         alive = slice(self.front, upto)
         return float(
-            self.task.base[row, column]
-            + self.task.kernel[row, alive] @ self.coef[column, alive]
+            self.task.base[row, column] + self.task.kernel[row, alive] @ self.coef[column, alive]
         )
 
     def settle_norm(self, c: int, square: float, before: float) -> None:
@@ -171,9 +170,18 @@ def _step_column(
         if task.loss.alerts:
             limit[t, c] = s[Field.ALERT_SUM] / s[Field.TRIALS]
     weight, eta = task.weight[t], task.eta[t]
-    seen = (f, task.y[t, c], task.diag[i], s[Field.NORM2], eta, weight)
-    own = (s[Field.OFFSET], s[Field.THRESHOLD], s[Field.ALERT])
-    trial = Trial(*map(float, seen), *map(float, own), task.intercept)
+    trial = Trial(
+        f=float(f),
+        y=float(task.y[t, c]),
+        kxx=float(task.diag[i]),
+        norm2=float(s[Field.NORM2]),
+        eta=float(eta),
+        weight=float(weight),
+        offset=float(s[Field.OFFSET]),
+        threshold=float(s[Field.THRESHOLD]),
+        alert=float(s[Field.ALERT]),
+        intercept=task.intercept,
+    )
     move = task.rule.step(trial, task.loss)
     verdict = move.verdict
     s[Field.TRIALS] += 1
@@ -195,7 +203,7 @@ def _step_column(
     s[Field.DROPPED] *= shrink
     block.factor[c] *= shrink
     block.coef[c, i] = coef if block.factor[c] == 0 else coef / block.factor[c]
-    return coef != 0
+    return bool(coef != 0)
 
 
 def _is_finite(state: Array, scores: Array, coefs: Array) -> bool:
@@ -229,7 +237,9 @@ def steps(task: StepInput) -> dict[str, Any]:
         wiped = block.factor == 0
         if task.average:
             per_start = np.where(wiped, 1.0, block.start)
-            block.coef[columns:, i] = -block.coef[:columns, i] / per_start * state[:, Field.SCALE_SUM]
+            block.coef[columns:, i] = (
+                -block.coef[:columns, i] / per_start * state[:, Field.SCALE_SUM]
+            )
         if not _is_finite(state, score[t], block.coef[:columns, i] * block.factor):
             bad_row = t
         if block.stored[i] and (task.hosts[t] == STAYS or task.hosts[t] >= block.front):

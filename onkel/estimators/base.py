@@ -81,11 +81,8 @@ class Estimator:
 
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self).__init__).parameters
-        changed = [
-            f"{n}={v!r}"
-            for n, v in self.get_params(deep=False).items()
-            if not (v is defaults[n].default or (type(v) is type(defaults[n].default) and v == defaults[n].default))
-        ]  # fmt: skip
+        params = self.get_params(deep=False)
+        changed = [f"{n}={v!r}" for n, v in params.items() if not _same(v, defaults[n].default)]
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def _settings(self) -> Settings:
@@ -95,7 +92,9 @@ class Estimator:
             accept.check(owner, name, getattr(self, name))
         for name in ("scale", "average"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise ValueError(f"{owner}: {name} must be True or False; got {getattr(self, name)!r}.")
+                raise ValueError(
+                    f"{owner}: {name} must be True or False; got {getattr(self, name)!r}."
+                )
         loss = self._loss()
         rule = self._part("rule", self.rule)  # type: ignore[attr-defined]
         if loss.task != self.task:
@@ -114,13 +113,15 @@ class Estimator:
         )
 
     def _loss(self) -> losses.Loss:
-        return losses.get(self.loss)  # type: ignore[attr-defined]
+        loss: losses.Loss = self._part("loss", self.loss)  # type: ignore[attr-defined]
+        return loss
 
     def _intercept(self, rule: Any) -> bool:
         wanted = self.fit_intercept  # type: ignore[attr-defined]
         if not (wanted == "auto" or isinstance(wanted, (bool, np.bool_))):
             raise ValueError(
-                f"{type(self).__name__}: fit_intercept must be True, False or 'auto'; got {wanted!r}."
+                f"{type(self).__name__}: fit_intercept must be True, False or 'auto'; "
+                f"got {wanted!r}."
             )
         possible = rule.has_offset and self.task != "novelty"
         if wanted is True and not possible:
@@ -133,7 +134,10 @@ class Estimator:
                 )
                 + " Use 'auto' or False."
             )
-        return possible if wanted == "auto" else bool(wanted)
+        if wanted != "auto":
+            return bool(wanted)
+        # Standardised targets are centred already; an offset would only walk about.
+        return possible and not (self.task == "regression" and bool(self.scale))  # type: ignore[attr-defined]
 
     # -- rows ----------------------------------------------------------------------------------
 
@@ -165,7 +169,9 @@ class Estimator:
     def n_features_in_(self) -> int:
         """Number of features of a row."""
         if not hasattr(self, "_learner"):
-            raise AttributeError(f"{type(self).__name__} has no attribute 'n_features_in_' before fit")
+            raise AttributeError(
+                f"{type(self).__name__} has no attribute 'n_features_in_' before fit"
+            )
         return len(self._learner.moments.mean)
 
     def _fitted(self) -> Learner:
@@ -186,7 +192,12 @@ class Estimator:
     def _begin(self, X: Any, settings: Settings, rows: Any, columns: int) -> Learner:
         """Make the learner for the first rows; it becomes the model's when they are learned."""
         width = 0 if isinstance(rows, list) else rows.shape[1]
-        return Learner(settings, width, columns, np.float64 if isinstance(rows, list) else inputs.choose_dtype(X))
+        return Learner(
+            settings,
+            width,
+            columns,
+            np.float64 if isinstance(rows, list) else inputs.choose_dtype(X),
+        )
 
     def _keep(self, learner: Learner, X: Any) -> None:
         """Take over a learner that has learned; the model changes here and nowhere else."""
@@ -272,11 +283,12 @@ class Estimator:
         """What the model promised, and what happened: see the guide for each key."""
         learner = self._fitted()
         s, loss = learner.state, learner.loss
+        counted = loss.adaptive or self.task == "classification"
         report: dict[str, Any] = {
             "t": learner.t,
             "terms": int(learner.terms.count),
             "mistakes": learner.mistakes if self.task == "classification" else None,
-            "margin_errors": _plain(s[:, Field.MARGIN_ERRORS]) if loss.adaptive or self.task == "classification" else None,
+            "margin_errors": _plain(s[:, Field.MARGIN_ERRORS]) if counted else None,
             "loss": _plain(s[:, Field.LOSS]),
             "risk": _plain(s[:, Field.RISK]) if learner.rule.needs_norm else None,
             "offset": _plain(s[:, Field.OFFSET]),
@@ -304,16 +316,18 @@ class Estimator:
         from sklearn.utils import Tags, TargetTags
         from sklearn.utils._tags import InputTags
 
-        strings = False
-        try:
-            strings = kernels.get(self.kernel).domain == "strings"  # type: ignore[attr-defined]
-        except ValueError:
-            pass
+        kernel = self._part("kernel", self.kernel, quiet=True)  # type: ignore[attr-defined]
+        strings = getattr(kernel, "domain", "numbers") == "strings"
         return Tags(
             estimator_type=None,
             target_tags=TargetTags(required=self.task != "novelty"),
             input_tags=InputTags(sparse=not strings, string=strings),
         )
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two parameters are the same (arrays and odd objects count as different)."""
+    return a is b or (type(a) is type(b) and isinstance(a, (str, int, float)) and a == b)
 
 
 def _threads(n_jobs: int | None) -> int:

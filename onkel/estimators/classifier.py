@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -121,7 +122,9 @@ def _equal(y: Array, label: Any) -> Array:
 
 def sorted_labels(labels: Any) -> list[Any]:
     """Return distinct labels in order, as Python objects."""
-    distinct = list(dict.fromkeys(np.asarray(labels).tolist() if not isinstance(labels, list) else labels))
+    distinct = list(
+        dict.fromkeys(np.asarray(labels).tolist() if not isinstance(labels, list) else labels)
+    )
     try:
         return sorted(distinct)
     except TypeError:
@@ -177,6 +180,7 @@ class KernelClassifier(Estimator):
 
     task: ClassVar[str] = "classification"
     outputs: ClassVar[tuple[str, ...]] = ("prediction", "decision", "probability")
+    _classes: Classes
 
     def __init__(
         self,
@@ -240,7 +244,9 @@ class KernelClassifier(Estimator):
             return _joined([c.predictions(s) for c, s in pieces], self._labels(y).dtype)
         wide = [_aligned(c, s, known) for c, s in pieces]
         scores = np.concatenate(wide) if wide else np.zeros((0, max(known.outputs, 1)))
-        return known.decisions(scores) if output == "decision" else self._probabilities(known, scores)
+        return (
+            known.decisions(scores) if output == "decision" else self._probabilities(known, scores)
+        )
 
     def learn_one(self, row: Any, y: Any) -> Self:
         """Learn one row."""
@@ -301,7 +307,7 @@ class KernelClassifier(Estimator):
         """Cut the rows where a new label appears: that row is predicted without it."""
         pieces: list[tuple[Classes, Array]] = []
         edges = sorted({0, *firsts, len(y)})
-        for start, stop in zip(edges[:-1], edges[1:], strict=True):
+        for start, stop in pairwise(edges):
             before = state.copy()
             if start in firsts:
                 state.admit(firsts[start], learner if learner.columns else None)

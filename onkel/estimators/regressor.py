@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from onkel import inputs, losses
 from onkel.estimators.base import Estimator
+from onkel.params import Part
 
 Array = NDArray[Any]
 
@@ -24,13 +25,14 @@ class KernelRegressor(Estimator):
         From :mod:`onkel.kernels`, or a function of two matrices.
     loss : str or object
         ``"huber"``, ``"squared"``, ``"absolute"``, ``"epsilon_insensitive"``, or an object from
-        :mod:`onkel.losses`; with ``nu=`` the last (and Huber) gives prediction intervals.
+        :mod:`onkel.losses`; with ``nu=`` the last (and Huber) gives prediction intervals. The
+        name "huber" means ``Huber(sigma=3)`` here, three spreads of the target.
     rule, expansion : str or object
         From :mod:`onkel.rules` and :mod:`onkel.expansions`.
     scale : bool
         Standardise inputs and targets by running moments.
     fit_intercept : bool or "auto"
-        The offset b.
+        The offset b; "auto" leaves it out where targets are standardised (they are centred).
     passes : int
         Passes of :meth:`fit` over its rows.
     average : bool
@@ -53,10 +55,11 @@ class KernelRegressor(Estimator):
 
     task: ClassVar[str] = "regression"
     outputs: ClassVar[tuple[str, ...]] = ("prediction", "interval")
+    _own_parts: ClassVar[dict[tuple[str, str], Part]] = {("loss", "huber"): losses.Huber(sigma=3.0)}
 
     def __init__(
         self,
-        kernel: Any = "gaussian",
+        kernel: Any = "laplacian",
         loss: Any = "huber",
         rule: Any = "norma",
         expansion: Any = "window",
@@ -132,7 +135,8 @@ class KernelRegressor(Estimator):
             raise ValueError(f"y must hold numbers; {error}.") from None
         if Y.ndim not in (1, 2) or (Y.ndim == 2 and Y.shape[1] == 0):
             raise ValueError(
-                f"y must have one number per row, or one row of numbers per row; got shape {Y.shape}."
+                "y must have one number per row, or one row of numbers per row; "
+                f"got shape {Y.shape}."
             )
         if not np.all(np.isfinite(Y)):
             bad = int(np.argwhere(~np.isfinite(Y))[0][0])

@@ -82,10 +82,10 @@ class DenseTerms:
 
     def prepare(self, X: Array) -> Queries:
         """Return rows ready for :meth:`sums` and :meth:`kernel_matrix`."""
-        return self.frame.prepare(X, clip=self.kernel.translation_invariant)
+        return self.frame.prepare(X)
 
     def sums(self, queries: Queries, unit: Array, skip: int = 0, threads: int = 1) -> Array:
-        """Sum over terms of unit * coef * k, one column per coefficient; the oldest `skip` left out."""
+        """Sum over terms of unit * coef * k, by column; the oldest `skip` left out."""
         program = self.kernel.program()
         if program is None:
             K = self.kernel.values(self._z(queries.v), self._z(self.rows(skip, self.count)))
@@ -97,9 +97,7 @@ class DenseTerms:
             panel, lane = self.slots(0, skip)
             weights[panel, :, lane] = 0
         first, used = self._panel_range()
-        return core.sums(
-            program, queries, self.panels, self.norms, first, used, weights, threads
-        )
+        return core.sums(program, queries, self.panels, self.norms, first, used, weights, threads)
 
     def _panel_range(self) -> tuple[int, int]:
         first = self.head // LANES
@@ -134,10 +132,7 @@ class DenseTerms:
         """Return two sets of queries as one."""
         if not len(first):
             return second
-        return Queries(
-            *(np.concatenate([getattr(first, n), getattr(second, n)]) for n in ("q", "v", "off", "norm")),
-            first.width,
-        )  # fmt: skip
+        return first.followed_by(second)
 
     # -- changing ------------------------------------------------------------------------------
 
@@ -198,16 +193,29 @@ class DenseTerms:
         norms = self.norms[panel, lane][keep]
         self._refill(len(self.panels), rows, norms, coef, births)
 
-    def reframe(self, frame: Frame) -> None:
-        """Move to a new frame: stored rows change only where they must."""
+    def reframed(self, frame: Frame) -> DenseTerms:
+        """Return the same terms in a new frame; stored rows change only where they must."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other.frame = frame
         if self.count:
             rows = self.rows(0, self.count)
             panel, lane = self.slots(0, self.count)
             if not frame.same_storage(self.frame):
                 rows = frame.translate(rows, self.frame)
-                self.panels[panel, :, lane] = rows
-            self.norms[panel, lane] = frame.norms(rows)
-        self.frame = frame
+                other.panels = self.panels.copy()
+                other.panels[panel, :, lane] = rows
+            other.norms = self.norms.copy()
+            other.norms[panel, lane] = frame.norms(rows)
+        return other
+
+    def following(self, x: Array) -> DenseTerms:
+        """Return the terms with their centre near the data (kernels of differences only)."""
+        if not (self.frame.invariant and self.count):
+            return self
+        recent = self.rows(max(self.count - LANES, 0), self.count).astype(np.float64)
+        frame = self.frame.left_behind(x, recent)
+        return self if frame is None else self.reframed(frame)
 
     def copy(self) -> DenseTerms:
         """Return an independent copy."""

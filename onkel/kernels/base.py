@@ -48,7 +48,9 @@ class Kernel(Part):
         X = _matrix(X)
         Z = X if Z is None else _matrix(Z)
         if X.shape[1] != Z.shape[1]:
-            raise ValueError(f"X has {X.shape[1]} features and Z has {Z.shape[1]}: they must agree.")
+            raise ValueError(
+                f"X has {X.shape[1]} features and Z has {Z.shape[1]}: they must agree."
+            )
         return self.resolve(X.shape[1]).values(X, Z)
 
     def values(self, X: Array, Z: Array) -> Array:
@@ -58,11 +60,9 @@ class Kernel(Part):
             raise NotImplementedError(f"{type(self).__name__} must define values(X, Z)")
         dtype = np.result_type(X.dtype, Z.dtype)
         center = Z[0] if self.translation_invariant and len(Z) else np.zeros(X.shape[1])
-        frame = Frame.plain(center, dtype)
-        rows = frame.prepare(Z, clip=self.translation_invariant)
-        return matrix(
-            program, frame.prepare(X, clip=self.translation_invariant), rows.v, rows.norm
-        ).astype(dtype)
+        frame = Frame.plain(center, dtype, self.translation_invariant)
+        rows = frame.prepare(Z)
+        return matrix(program, frame.prepare(X), rows.v, rows.norm).astype(dtype)
 
     def diag(self, X: Any) -> Array:
         """Return k(x, x) for each row, without the matrix."""
@@ -104,7 +104,9 @@ def _matrix(X: Any) -> Array:
     if X.dtype != np.float32:
         X = X.astype(np.float64)
     if X.ndim != 2:
-        raise ValueError(f"A kernel takes matrices (rows of numbers); got an array of {X.ndim} axes.")
+        raise ValueError(
+            f"A kernel takes matrices (rows of numbers); got an array of {X.ndim} axes."
+        )
     return X
 
 

@@ -36,9 +36,7 @@ class Spectrum(Kernel):
 
     length: int = 3
     domain: ClassVar[str] = "strings"
-    _accepts: ClassVar[Mapping[str, Accept]] = {
-        "length": Accept(low=1, high=10**6, whole=True)
-    }
+    _accepts: ClassVar[Mapping[str, Accept]] = {"length": Accept(low=1, high=10**6, whole=True)}
 
     @property
     def bound(self) -> float | None:

@@ -61,7 +61,8 @@ class Laplacian(_Stationary):
     Parameters
     ----------
     gamma : float or "auto"
-        "auto" is 1/d for d features.
+        "auto" is 2/d for d features: on standardised data the mean exponent is then about that
+        of a Gaussian with 1/d.
 
     Examples
     --------
@@ -73,7 +74,7 @@ class Laplacian(_Stationary):
     _accepts: ClassVar[Mapping[str, Accept]] = {"gamma": AUTO_POSITIVE}
 
     def resolve(self, features: int) -> Self:
-        return replace(self, gamma=1.0 / max(features, 1)) if self.gamma == "auto" else self
+        return replace(self, gamma=2.0 / max(features, 1)) if self.gamma == "auto" else self
 
     def program(self) -> Program | None:
         return [(int(Op.LAPLACIAN), float(self.gamma), 0.0, 0)]

@@ -36,6 +36,8 @@ class BoundRule:
 
     needs_norm: bool = False
     lam: float = 0.0
+    threshold_rate: float = 1.0
+    """Step of the adaptive number, in units of eta."""
     memory: float = float("inf")
     """Forgetting horizon in examples, 1/(eta lam); infinite where nothing is forgotten."""
 

@@ -17,7 +17,6 @@ from onkel.schedules import Constant, Regularized
 
 Array = NDArray[Any]
 
-DEFAULT_RATE = {"classification": 0.4, "regression": 0.2, "novelty": 1.0}
 DEFAULT_MEMORY = 100_000
 
 
@@ -30,8 +29,9 @@ class Norma(Rule):
     Parameters
     ----------
     learning_rate : float, schedule or function of t, optional
-        eta. By default 0.4 for classification, 0.2 for regression, 1 for novelty (where it only
-        sets the scale of the scores).
+        eta. By default what suits the loss: 0.4 for classification, 0.5 for squared loss (for
+        Huber's 0.5 sigma), 0.2 for other regression losses, 1 for novelty (where it only sets the
+        scale of the scores).
     memory : float, optional
         Forgetting horizon in examples, 1/(eta lam); with a schedule lam = 1/(eta_1 memory).
         100 000 by default; infinity never forgets.
@@ -88,12 +88,12 @@ class Norma(Rule):
         if self.memory is not None and self.regularization is not None:
             raise ValueError(
                 f"Norma: memory={self.memory!r} and regularization={self.regularization!r} were "
-                "both given, and each sets the other (memory = 1/(learning_rate * regularization)). "
-                "Give one."
+                "both given, and each sets the other: memory = 1/(learning_rate * "
+                "regularization). Give one."
             )
 
     def bind(self, loss: Loss) -> BoundNorma:
-        rate = DEFAULT_RATE[loss.task] if self.learning_rate is None else self.learning_rate
+        rate = loss.default_rate if self.learning_rate is None else self.learning_rate
         schedule = rate if callable(rate) else Constant(float(rate))
         first = float(_rates(schedule, np.array([1]))[0])
         if isinstance(schedule, Regularized):
@@ -183,9 +183,7 @@ class BoundNorma(BoundRule):
             if loss.alerts:
                 outside = float(trial.f + trial.offset < alert)
                 alert += self.threshold_rate * step * (loss.nu - outside)
-        return Move(
-            shrink, coef, trial.offset + coef * trial.intercept, threshold, alert, verdict
-        )
+        return Move(shrink, coef, trial.offset + coef * trial.intercept, threshold, alert, verdict)
 
     def penalty(self, norm2: float) -> float:
         if callable(self.regularizer):
@@ -197,5 +195,3 @@ class BoundNorma(BoundRule):
             return None
         power = float(self.regularizer)
         return int(RuleCode.NORMA), self.lam, self.threshold_rate, power, self.support_rate
-
-

@@ -202,10 +202,10 @@ void matrix(const std::vector<NodeTuple>& program, const In<T>& q, const In<T>& 
 std::tuple<int64_t, int64_t, int64_t, bool> steps(
     const In<double>& kernel, const In<double>& base, const In<double>& old_coef,
     const In<double>& diag, const In<int64_t>& births, int64_t live, int64_t first_trial,
-    const In<double>& y, const In<double>& weight, const In<double>& eta, const In<int64_t>& cap, const In<int64_t>& hosts,
-    const In<int64_t>& oldest, std::tuple<int, double, double> loss,
-    std::tuple<int, double, double, double, double> rule, bool intercept, bool needs_norm, bool average,
-    double stop_scale, const Out<double>& state, const Out<double>& score,
+    const In<double>& y, const In<double>& weight, const In<double>& eta, const In<int64_t>& cap,
+    const In<int64_t>& hosts, const In<int64_t>& oldest, std::tuple<int, double, double> loss,
+    std::tuple<int, double, double, double, double> rule, bool intercept, bool needs_norm,
+    bool average, double stop_scale, const Out<double>& state, const Out<double>& score,
     const Out<double>& mean_score, const Out<double>& limit, const Out<double>& coef,
     const Out<uint8_t>& kept, const Out<uint8_t>& merged, const Out<uint8_t>& wiped) {
   onkel::StepInput in{};
@@ -224,8 +224,8 @@ std::tuple<int64_t, int64_t, int64_t, bool> steps(
           "one weight, rate and window per row");
   require(state.size() == y.shape(1) * onkel::kFields && score.size() == y.size() &&
               limit.size() == y.size() && mean_score.size() == (average ? y.size() : 0) &&
-              coef.size() == y.shape(0) * wide && kept.size() == y.shape(0) && merged.size() == y.shape(0) &&
-              wiped.size() == y.shape(1),
+              coef.size() == y.shape(0) * wide && kept.size() == y.shape(0) &&
+              merged.size() == y.shape(0) && wiped.size() == y.shape(1),
           "an output array has the wrong size");
   in.kernel = kernel.data();
   in.base = base.data();

@@ -1,0 +1,150 @@
+"""The compiled core against its NumPy twin, on every instruction set that this processor has."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from onkel import KernelClassifier, KernelRegressor, core, expansions
+from onkel.core import numpy_core
+from onkel.core.frame import Frame
+from onkel.core.layout import LANES, Op
+
+native = pytest.importorskip("onkel.core._native", reason="no compiled core here")
+
+PROGRAMS = {
+    "gaussian": [(Op.GAUSSIAN, 0.3, 0.0, 0)],
+    "laplacian": [(Op.LAPLACIAN, 0.2, 0.0, 0)],
+    "matern": [(Op.MATERN32, 0.7, 0.0, 0), (Op.MATERN52, 0.5, 0.0, 0), (Op.PRODUCT, 0.0, 0.0, 0)],
+    "polynomial": [(Op.POLYNOMIAL, 0.1, 1.0, 3)],
+    "mixed": [
+        (Op.LINEAR, 0.0, 0.0, 0), (Op.SCALE, 0.5, 0.0, 0), (Op.GAUSSIAN, 0.1, 0.0, 0),
+        (Op.LAPLACIAN, 0.1, 0.0, 0), (Op.PRODUCT, 0.0, 0.0, 0), (Op.SUM, 0.0, 0.0, 0),
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture(params=native.levels())
+def level(request):
+    best = native.level()
+    native.use_level(request.param)
+    yield request.param
+    native.use_level(best)
+
+
+def frame(rng, d, dtype):
+    plain = Frame.plain(rng.normal(size=d), dtype, invariant=False)
+    return plain.standardised(rng.normal(size=d), rng.uniform(0.1, 5, size=d), rng.normal(size=d))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("rows", "d"), [(1, 1), (3, 2), (8, 4), (19, 5), (64, 33)])
+def test_sums_and_matrix(rng, level, name, dtype, rows, d):
+    program = [(int(op), a, b, c) for op, a, b, c in PROGRAMS[name]]
+    coords = frame(rng, d, dtype)
+    queries = coords.prepare(rng.normal(size=(rows, d)))
+    terms = coords.prepare(rng.normal(size=(7 * LANES, d)))
+    panels = np.ascontiguousarray(terms.v.reshape(7, LANES, d).transpose(0, 2, 1))
+    norms = terms.norm.reshape(7, LANES)
+    coef = rng.normal(size=(7, 3, LANES)).astype(dtype)
+    tolerance = 1e-12 if dtype == np.float64 else 3e-5
+    for first, used in ((0, 7), (5, 4), (3, 0)):
+        out = np.empty((rows, 3))
+        x = queries
+        native.sums(
+            program, x.q, x.v, x.off, x.norm, x.width, panels, norms, first, used, coef, out, 1
+        )
+        truth = numpy_core.sums(program, queries, panels, norms, first, used, coef)
+        size = max(1.0, np.abs(truth).max(initial=0.0))
+        np.testing.assert_allclose(out / size, truth / size, atol=tolerance)
+        threaded = np.empty((rows, 3))
+        native.sums(
+            program, x.q, x.v, x.off, x.norm, x.width, panels, norms, first, used, coef, threaded, 3
+        )
+        assert np.array_equal(out, threaded)  # the same bits, whatever the number of threads
+    out = np.empty((rows, 100))
+    native.matrix(program, x.q, x.v, x.off, x.norm, x.width, terms.v[:100], terms.norm[:100], out)
+    truth = numpy_core.matrix(program, queries, terms.v[:100], terms.norm[:100])
+    np.testing.assert_allclose(out, truth, rtol=10 * tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_exponential_over_its_whole_range(level, dtype):
+    """exp(-x) from 0 to beyond underflow, through a one-feature Gaussian."""
+    x = np.concatenate([np.linspace(0, 30, 2000), np.logspace(-8, 4, 200)])
+    top = 80.0 if dtype == np.float32 else 700.0
+    coords = Frame.plain(np.zeros(1), dtype, invariant=True)
+    rows = coords.prepare(np.sqrt(x)[:, None])
+    origin = coords.prepare(np.zeros((1, 1)))
+    out = np.empty((1, len(x)))
+    native.matrix(
+        [(0, 1.0, 0.0, 0)], origin.q, origin.v, origin.off, origin.norm, origin.width,
+        rows.v, rows.norm, out,
+    )  # fmt: skip
+    square = rows.v[:, 0].astype(float) ** 2
+    truth = np.exp(-square)
+    fair = square < top
+    eps = np.finfo(dtype).eps
+    relative = np.abs(out[0] - truth)[fair] / truth[fair]
+    assert np.max(relative / (1 + square[fair])) < 4 * eps
+    assert np.all(out[0][~fair] <= 1e-30)
+    assert np.all(out >= 0)
+
+
+def test_moments(rng):
+    rows = rng.normal(size=(300, 4))
+    results = []
+    for twin in (native, numpy_core):
+        mean, variance = rows[0].copy(), np.zeros(4)
+        twin.moments(rows[:100], 0, 50.0, mean, variance)
+        twin.moments(rows[100:], 100, 50.0, mean, variance)
+        results.append((mean, variance))
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [KernelClassifier, KernelRegressor])
+def test_threads_give_the_same_bits(rng, kind):
+    X = rng.normal(size=(900, 5)).astype(np.float32)
+    y = (X[:, 0] > 0).astype(int)
+    window = expansions.Window(terms=300)
+    one = kind(expansion=window, n_jobs=1).predict_then_learn(X, y)
+    many = kind(expansion=window, n_jobs=4).predict_then_learn(X, y)
+    assert np.array_equal(one, many)
+
+
+@pytest.mark.parametrize("level_name", native.levels())
+def test_environment_chooses_the_level(level_name):
+    code = "from onkel.core import BACKEND; print(BACKEND)"
+    env = {**os.environ, "ONKEL_LEVEL": level_name, "ONKEL_PURE": ""}
+    env.pop("LD_PRELOAD", None)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False
+    )
+    if "LD_PRELOAD" in os.environ:
+        pytest.skip("a sanitized core cannot be loaded by a plain process")
+    assert done.stdout.strip() == f"compiled ({level_name})"
+
+
+def test_wrong_shapes_are_refused_not_read():
+    with pytest.raises(ValueError, match="query vectors"):
+        native.matrix(
+            [(0, 1.0, 0.0, 0)], np.zeros((2, 3)), np.zeros((2, 3)), np.zeros(1), np.zeros(2),
+            np.ones(3), np.zeros((4, 3)), np.zeros(4), np.zeros((2, 4)),
+        )  # fmt: skip
+    for bad in ([], [(99, 0.0, 0.0, 0)], [(6, 0.0, 0.0, 0)], [(4, 0.0, 0.0, 0)] * 2):
+        with pytest.raises(ValueError, match="kernel"):
+            native.matrix(
+                bad, np.zeros((2, 3)), np.zeros((2, 3)), np.zeros(2), np.zeros(2),
+                np.ones(3), np.zeros((4, 3)), np.zeros(4), np.zeros((2, 4)),
+            )  # fmt: skip
+    with pytest.raises(ValueError, match="no instruction set"):
+        native.use_level("v9")
+
+
+def test_backend_is_named():
+    assert core.BACKEND == "numpy" or core.BACKEND.startswith("compiled (")

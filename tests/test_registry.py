@@ -1,0 +1,77 @@
+"""Whatever is registered is under test: an algorithm that is not in the cases fails the suite."""
+
+from __future__ import annotations
+
+import inspect
+
+import cases
+import pytest
+
+from onkel import expansions, kernels, losses, rules, schedules
+
+
+def test_every_loss_is_in_the_agreement_cases():
+    assert {type(v) for v in cases.LOSSES.values()} == set(losses.REGISTRY.values())
+    for kind in losses.REGISTRY.values():
+        if "nu" in inspect.signature(kind).parameters:
+            assert any(type(v) is kind and v.nu is not None for v in cases.LOSSES.values())
+
+
+def test_every_kernel_is_in_the_agreement_cases():
+    used = set()
+
+    def visit(kernel):
+        used.add(type(kernel))
+        for value in vars(kernel).values():
+            if isinstance(value, kernels.Kernel):
+                visit(value)
+
+    for kernel, _ in cases.KERNELS.values():
+        visit(kernel)
+    used.add(kernels.Spectrum)  # tests/test_strings.py
+    assert used >= set(kernels.REGISTRY.values())
+    assert used >= {kernels.Sum, kernels.Product, kernels.Scaled, kernels.Function}
+
+
+def test_every_schedule_is_in_the_agreement_cases():
+    kinds = {type(rate) for rate, _, _ in cases.SCHEDULES.values()}
+    known = {
+        v for v in vars(schedules).values() if inspect.isclass(v) and v is not schedules.Schedule
+    }
+    own = {v for v in known if issubclass(v, schedules.Schedule)}
+    assert own - {schedules.Constant} <= kinds
+
+
+def test_every_rule_is_known_to_the_cases():
+    assert set(rules.REGISTRY) == {"norma"}
+    assert set(expansions.REGISTRY) == {"window"}
+
+
+@pytest.mark.parametrize("registry", [kernels.REGISTRY, losses.REGISTRY, rules.REGISTRY])
+def test_names_give_defaults(registry):
+    for kind in registry.values():
+        part = kind()
+        assert part == type(part)(**part.get_params(deep=False))
+
+
+def test_pairwise_covers_every_pair():
+    chosen = cases.pairwise(cases.FACTORS)
+    assert len(chosen) < 250
+    names = list(cases.FACTORS)
+    for i, a in enumerate(names):
+        for b in names[i + 1 :]:
+            for x in cases.FACTORS[a]:
+                for y in cases.FACTORS[b]:
+                    if cases.possible({a: x, b: y}):
+                        hit = any(c[a] == x and c[b] == y for c in chosen)
+                        assert hit or not _completable({a: x, b: y}), (a, x, b, y)
+
+
+def _completable(case):
+    for name, levels in cases.FACTORS.items():
+        if name not in case:
+            options = [v for v in levels if cases.possible({**case, name: v})]
+            if not options:
+                return False
+            case = {**case, name: options[0]}
+    return True
