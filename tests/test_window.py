@@ -115,7 +115,8 @@ def test_growth_window_shrinks_by_one_net_then_grows(rng):
     for x in rng.normal(size=(60, 1)):
         reg.partial_fit(x[None], [float(rng.normal())])
         sizes.append(reg.n_terms_)
-    expected = [naive.growth(0.9, 0.25)(t + 1) for t in range(1, 61)]
+    size_at = naive.growth(0.9, 0.25)
+    expected = [size_at(t + 1) for t in range(1, 61)]
     # the hypothesis at trial t+1 holds s_{t+1} trials, but no more than there were
     assert sizes == [min(t, e) for t, e in enumerate(expected, start=1)]
     assert max(sizes) <= max(start, math.ceil(61**0.75))

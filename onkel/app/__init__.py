@@ -1,0 +1,1 @@
+"""The application: programs built from the library; ``import onkel`` does not load them."""
