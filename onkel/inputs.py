@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
+LARGEST = 1e152
+"""Inputs beyond this have squares that a stream's moments cannot hold."""
+
 
 class NotFittedError(ValueError, AttributeError):
     """The model has learned nothing yet (as scikit-learn's)."""
@@ -121,6 +124,11 @@ def _to_float(X: Any, dtype: Any) -> Array:
 
 def _check_finite(values: Array, owner: str, rows: Array | None) -> None:
     if np.all(np.isfinite(values)):
+        if np.max(np.abs(values), initial=0.0) > LARGEST:
+            raise ValueError(
+                f"Input X holds values beyond {LARGEST:g}, whose squares leave the floating "
+                "range. Rescale that feature. The model was not changed."
+            )
         return
     where = ""
     if rows is not None:
@@ -128,8 +136,8 @@ def _check_finite(values: Array, owner: str, rows: Array | None) -> None:
         where = f" First at row {i}, column {j}: {rows[i, j]}."
     kind = "NaN" if np.isnan(values).any() else f"infinity or a value too large for {values.dtype}"
     raise ValueError(
-        f"Input X contains {kind}.{where} {owner} does not accept missing values encoded as NaN; "
-        "impute or leave out those rows. The model was not changed."
+        f"Input X contains {kind}.{where} {owner} takes finite numbers only: impute those values "
+        "or leave out those rows. The model was not changed."
     )
 
 

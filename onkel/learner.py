@@ -255,7 +255,7 @@ class Learner:
         queries = self.terms.prepare(X)
         y = (Y - self.target_center) / self.target_spread if self.scales_targets else Y
         y = np.ascontiguousarray(y, np.float64)
-        result = core.steps(self._task(queries, y, weight, own))
+        result = core.steps(self._task(queries, y, weight, own, start))
         if result.bad_row >= 0:
             raise ValueError(
                 f"Row {start + result.bad_row}: the step leaves the floating range (score "
@@ -267,7 +267,7 @@ class Learner:
         self._count_mistakes(result.score, Y[: result.done])
         return result
 
-    def _task(self, queries: Any, y: Array, weight: Array, own: Array) -> core.StepInput:
+    def _task(self, queries: Any, y: Array, weight: Array, own: Array, row: int) -> core.StepInput:
         """Compute all that the scalar steps of this block will need."""
         terms, rule = self.terms, self.rule
         trials = self.t + 1 + np.arange(len(y))
@@ -278,10 +278,10 @@ class Learner:
         units = self._units()
         diag = terms.diag(candidates)
         if not np.all(np.isfinite(diag)):
-            bad = int(np.flatnonzero(~np.isfinite(diag))[0]) - old
+            bad = int(np.flatnonzero(~np.isfinite(diag))[0]) - old + row
             raise ValueError(
-                f"k(x, x) of row {bad} of this block is not finite under {self.kernel!r}: its "
-                "values are too large. Use scale=True or rescale the inputs."
+                f"Row {bad}: k(x, x) is not finite under {self.kernel!r}: its values are too "
+                "large. Use scale=True or rescale the inputs. The model was not changed."
             )
         return core.StepInput(
             kernel=terms.kernel_matrix(asked, candidates),

@@ -112,7 +112,7 @@ def test_clone_and_set_params():
     with pytest.raises(ValueError, match="Invalid parameter 'speed'"):
         copy.set_params(speed=3)
     det = NoveltyDetector().set_params(rule__memory=500)
-    assert (det.rule.threshold_rate, det.rule.support_rate) == (10.0, 0.1)  # the detector's own
+    assert (det.rule.threshold_rate, det.rule.support_rate) == (3.0, 0.1)  # the detector's own
 
 
 def bits(model):

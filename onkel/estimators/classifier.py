@@ -219,7 +219,7 @@ class KernelClassifier(Estimator):
 
     def _pass(self, X: Any, y: Any, weight: Array) -> None:
         first = not hasattr(self, "_learner")
-        labels = sorted_labels(self._labels(y).tolist()) if first else None
+        labels = sorted_labels(self._labels(y, warn=False).tolist()) if first else None
         self.partial_fit(X, y, classes=labels, sample_weight=weight)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -241,7 +241,7 @@ class KernelClassifier(Estimator):
             self._check_proba()
         pieces, known = self._learn(X, y, classes, sample_weight)
         if output == "prediction":
-            return _joined([c.predictions(s) for c, s in pieces], self._labels(y).dtype)
+            return _joined([c.predictions(s) for c, s in pieces], self._labels(y, warn=False))
         wide = [_aligned(c, s, known) for c, s in pieces]
         scores = np.concatenate(wide) if wide else np.zeros((0, max(known.outputs, 1)))
         return (
@@ -253,11 +253,11 @@ class KernelClassifier(Estimator):
         return self.partial_fit([row], [y])
 
     def predict_one(self, row: Any) -> Any:
-        """Predict one row; None (or 1, for labels -1/1, 0/1) before any class is known."""
+        """Predict one row; None before any class is known."""
         return self.predict([row])[0] if hasattr(self, "_learner") else None
 
-    def _labels(self, y: Any) -> Array:
-        y = inputs.as_vector(y, type(self).__name__)
+    def _labels(self, y: Any, warn: bool = True) -> Array:
+        y = inputs.as_vector(y, type(self).__name__, warn)
         if y.dtype.kind == "f":
             if not np.all(np.isfinite(y)):
                 raise ValueError("Input y contains NaN or infinity: every row needs a label.")
@@ -430,13 +430,13 @@ def _first_rows(y: Array, state: Classes) -> dict[int, Any]:
     return firsts
 
 
-def _joined(parts: list[Array], dtype: Any) -> Array:
-    """Return predictions as one array; a first None becomes 1 where labels are numbers."""
-    if dtype.kind in "biuf":
-        parts = [np.ones(len(p), dtype) if p.dtype == object else p for p in parts]
-    elif any(p.dtype == object for p in parts):
+def _joined(parts: list[Array], y: Array) -> Array:
+    """Return predictions as one array; a first None becomes 1 where labels are -1/1 or 0/1."""
+    if y.dtype.kind in "biuf" and len(y) and y[0] in (-1, 0, 1):
+        parts = [np.ones(len(p), y.dtype) if p.dtype == object else p for p in parts]
+    if any(p.dtype == object for p in parts):
         parts = [p.astype(object) for p in parts]
-    return np.concatenate(parts) if parts else np.zeros(0, dtype)
+    return np.concatenate(parts) if parts else np.zeros(0, y.dtype)
 
 
 def _aligned(then: Classes, scores: Array, now: Classes) -> Array:

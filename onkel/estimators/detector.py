@@ -35,7 +35,7 @@ class NoveltyDetector(Estimator):
         From :mod:`onkel.kernels`, or a function of two matrices.
     rule, expansion : str or object
         From :mod:`onkel.rules` and :mod:`onkel.expansions`. The default rule is
-        ``Norma(threshold_rate=10, support_rate=0.1)``: alerts follow nu quickly, f slowly.
+        ``Norma(threshold_rate=3, support_rate=0.1)``: alerts follow nu quickly, f slowly.
         ``rules.Norma()`` is the paper's.
     scale : bool
         Standardise inputs by running moments.
@@ -63,7 +63,7 @@ class NoveltyDetector(Estimator):
     task: ClassVar[str] = "novelty"
     outputs: ClassVar[tuple[str, ...]] = ("prediction", "decision", "score")
     _own_parts: ClassVar[dict[tuple[str, str], Part]] = {
-        ("rule", "norma"): rules.Norma(threshold_rate=10.0, support_rate=0.1)
+        ("rule", "norma"): rules.Norma(threshold_rate=3.0, support_rate=0.1)
     }
 
     def __init__(

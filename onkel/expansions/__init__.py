@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from onkel.expansions.window import Window
-from onkel.params import Part
 
 __all__ = ["Window", "get"]
 
-REGISTRY: dict[str, type[Part]] = {"window": Window}
+REGISTRY: dict[str, type[Window]] = {"window": Window}
 
 
 def get(expansion: Any) -> Window:
@@ -17,7 +16,7 @@ def get(expansion: Any) -> Window:
     if isinstance(expansion, Window):
         return expansion
     if isinstance(expansion, str) and expansion in REGISTRY:
-        return Window()
+        return REGISTRY[expansion]()
     raise ValueError(
         f"expansion must be one of {sorted(REGISTRY)} or an object from onkel.expansions; "
         f"got {expansion!r}."

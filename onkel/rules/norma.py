@@ -144,6 +144,8 @@ class BoundNorma(BoundRule):
         self.needs_norm = rule.track_norm or other
         first = float(self.rates(np.array([1]))[0])
         self.memory = 1.0 / (first * lam) if lam > 0 else float("inf")
+        if rule.regularization is None and not isinstance(schedule, Regularized):
+            self.memory = float(DEFAULT_MEMORY if rule.memory is None else rule.memory)
 
     @property
     def constant(self) -> float | None:

@@ -7,7 +7,7 @@ namespace onkel {
 constexpr int kLanes = 64;     // terms side by side in one panel: [panel][feature][lane]
 constexpr int kMaxDepth = 16;  // of a composed kernel's stack
 
-// A kernel is a short program in postfix order. Mirrored by onkel/kernels/base.py.
+// A kernel is a short program in postfix order. Mirrored by onkel/core/layout.py.
 enum Op : int {
   kGaussian = 0,    // exp(-a * dist2)
   kLaplacian = 1,   // exp(-a * dist1)
@@ -31,7 +31,7 @@ struct Program {
   int size;
 };
 
-// Query rows, prepared by onkel/scaling.py: dot(x, s) = q . s + off, |x|^2 = norm.
+// Query rows, prepared by onkel/core/frame.py: dot(x, s) = q . s + off, |x|^2 = norm.
 template <class T>
 struct Queries {
   const T* q;      // [rows][d] weights applied, for dot products

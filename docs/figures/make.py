@@ -1,0 +1,161 @@
+"""Make the figures of the README and the guides: ``python docs/figures/make.py [name ...]``.
+
+Seeded, offline, a few seconds each. The pictures are committed; run this after a change that
+should show in them.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+
+from onkel import (
+    KernelClassifier,
+    KernelRegressor,
+    NoveltyDetector,
+    evaluate,
+    expansions,
+    losses,
+    rules,
+)
+
+HERE = Path(__file__).parent
+INK, SOFT, ACCENT, ALARM = "#22303c", "#9fb3c1", "#2a6f97", "#d1495b"
+plt.rcParams.update({
+    "figure.dpi": 110, "savefig.dpi": 120, "font.size": 9, "axes.spines.top": False,
+    "axes.spines.right": False, "axes.edgecolor": INK, "axes.labelcolor": INK,
+    "axes.titlesize": 10, "axes.titlelocation": "left", "axes.titlecolor": INK,
+    "xtick.color": INK, "ytick.color": INK, "text.color": INK, "legend.frameon": False,
+})  # fmt: skip
+
+
+def drifting_cloud(n: int = 6000, seed: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """A cloud that wanders, jumps at two thirds, and holds 30 faults; returns rows and faults."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(n) / n
+    centre = np.column_stack([3 * np.sin(2 * np.pi * t), 2 * t]) + np.outer(t > 2 / 3, [4.0, -3.0])
+    X = centre + 0.4 * rng.normal(size=(n, 2))
+    faulty = np.zeros(n, bool)
+    faulty[rng.choice(np.arange(500, n), 30, replace=False)] = True
+    X[faulty] += rng.choice([-1, 1], size=(30, 2)) * rng.uniform(2.5, 4, size=(30, 2))
+    return X, faulty
+
+
+def drifting_sine(n: int = 6000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """A sine whose phase drifts; half-way the noise becomes four times as strong."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(n) / n
+    X = rng.uniform(-2, 2, size=(n, 1))
+    return X, np.sin(3 * X[:, 0] + 6 * t) + np.where(t > 0.5, 0.4, 0.1) * rng.normal(size=n)
+
+
+def running(values: np.ndarray, width: int) -> np.ndarray:
+    """Mean over the last `width` values."""
+    total = np.concatenate([[0.0], np.cumsum(values, dtype=float)])
+    stop = np.arange(1, len(values) + 1)
+    start = np.maximum(stop - width, 0)
+    return (total[stop] - total[start]) / (stop - start)
+
+
+def overview() -> None:
+    """What is promised under drift: an alert rate, and the coverage of intervals."""
+    figure, ((a, b), (c, d)) = plt.subplots(
+        2, 2, figsize=(9, 4.3), sharex=True, height_ratios=[3, 2], layout="constrained"
+    )
+    X, faulty = drifting_cloud()
+    rule = rules.Norma(memory=2000, threshold_rate=3, support_rate=0.1)
+    decision = NoveltyDetector(nu=0.02, rule=rule).predict_then_learn(X, output="decision")
+    t, alert = np.arange(len(X)), decision < 0
+    a.plot(t[~alert], decision[~alert], ",", color=SOFT)
+    a.plot(t[alert], decision[alert], ".", ms=3, color=ALARM, label="alert")
+    a.plot(t[faulty], decision[faulty], "o", ms=6, mfc="none", color=INK, label="planted fault")
+    a.axhline(0, color=ACCENT, lw=1)
+    a.set(title="Novelty: the world moves, then jumps", ylabel="score minus threshold")
+    a.legend(loc="upper left", ncols=2, markerscale=1.3)
+    b_rate(c, running(alert, 1000), 0.02, "alert rate", (0, 0.06))
+
+    X, y = drifting_sine()
+    reg = KernelRegressor(loss=losses.Huber(nu=0.1), rule=rules.Norma(memory=2000))
+    low, high = reg.predict_then_learn(X, y, output="interval")
+    inside = (low <= y) & (y <= high)
+    error, half = y - (low + high) / 2, (high - low) / 2
+    b.fill_between(t, -half, half, color=ACCENT, alpha=0.25, lw=0, label="interval")
+    b.plot(t[inside], error[inside], ",", color=SOFT)
+    b.plot(t[~inside], error[~inside], ".", ms=2, color=ALARM, label="outside")
+    b.set(title="Regression: half-way, noise grows fourfold", ylabel="error",
+          ylim=(-2.2, 2.2))  # fmt: skip
+    b.legend(loc="upper left", ncols=2, markerscale=2)
+    b_rate(d, running(inside, 1000), 0.9, "coverage", (0.8, 1))
+    save(figure, "overview.png")
+
+
+def b_rate(
+    ax: plt.Axes, rate: np.ndarray, promised: float, name: str, limits: tuple[float, float]
+) -> None:
+    """A rate over the last 1000 rows, beside its promise."""
+    ax.axhline(promised, color=INK, lw=1, ls=":", label=f"promised {promised:g}")
+    ax.plot(np.arange(200, len(rate)), rate[200:], color=ACCENT, lw=1.3, label="last 1000 rows")
+    ax.set(ylim=limits, ylabel=name, xlabel="example", xlim=(0, len(rate)))
+    ax.legend(loc="lower right", ncols=2)
+
+
+def alert_rate() -> None:
+    """The realised alert rate: the paper's step for the threshold, and larger ones."""
+    figure, ax = plt.subplots(figsize=(6.5, 2.6), layout="constrained")
+    X = np.random.default_rng(0).normal(size=(20_000, 2))
+    t = np.arange(1, len(X) + 1)
+    for rate, colour in ((1, SOFT), (3, ACCENT), (10, INK)):
+        det = NoveltyDetector(nu=0.2, rule=rules.Norma(threshold_rate=rate))
+        alerts = det.predict_then_learn(X) == -1
+        ax.plot(t[50:], (np.cumsum(alerts) / t)[50:], color=colour, label=f"threshold_rate={rate}")
+    ax.axhline(0.2, color=ALARM, lw=1, ls=":", label="promised")
+    ax.set(xscale="log", xlabel="example", ylabel="alert rate so far", ylim=(0.12, 0.22))
+    ax.legend(loc="lower right", ncols=2)
+    save(figure, "alert_rate.png")
+
+
+def turning_line(
+    n: int = 20_000, period: int = 8000, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Two classes on the two sides of a line that turns once in `period` rows."""
+    X = np.random.default_rng(seed).normal(size=(n, 2))
+    angle = 2 * np.pi * np.arange(n) / period
+    return X, np.where(X[:, 0] * np.cos(angle) + X[:, 1] * np.sin(angle) > 0, 1, -1)
+
+
+def memory() -> None:
+    """Mistakes under drift against memory, for three windows."""
+    figure, ax = plt.subplots(figsize=(6.5, 2.8), layout="constrained")
+    X, y = turning_line()
+    memories = np.array([50, 100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 100_000])
+    for terms, colour in ((200, ALARM), (1000, ACCENT), (10_000, INK)):
+        window = expansions.Window(terms=terms)
+        errors = [
+            evaluate.progressive(
+                KernelClassifier(rule=rules.Norma(memory=m), expansion=window), X, y
+            ).error
+            for m in memories
+        ]
+        ax.plot(memories, errors, "o-", ms=3, color=colour, label=f"Window(terms={terms})")
+    ax.set(xscale="log", xlabel="memory, in examples", ylabel="mistake rate", ylim=(0, 0.13))
+    ax.legend(ncols=3, loc="lower right")
+    save(figure, "memory.png")
+
+
+def save(figure: plt.Figure, name: str) -> None:
+    """Write a picture beside this script."""
+    figure.savefig(HERE / name, metadata={"Software": None})
+    plt.close(figure)
+
+
+FIGURES = {"overview": overview, "alert_rate": alert_rate, "memory": memory}
+
+if __name__ == "__main__":
+    for wanted in sys.argv[1:] or FIGURES:
+        FIGURES[wanted]()
