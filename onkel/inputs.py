@@ -124,7 +124,7 @@ def _to_float(X: Any, dtype: Any) -> Array:
 
 def _check_finite(values: Array, owner: str, rows: Array | None) -> None:
     if np.all(np.isfinite(values)):
-        if np.max(np.abs(values), initial=0.0) > LARGEST:
+        if values.dtype == np.float64 and np.max(np.abs(values), initial=0.0) > LARGEST:
             raise ValueError(
                 f"Input X holds values beyond {LARGEST:g}, whose squares leave the floating "
                 "range. Rescale that feature. The model was not changed."

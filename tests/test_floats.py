@@ -68,6 +68,8 @@ def test_unscaled_huge_values_are_decided(rng):
         assert np.all(np.isfinite(det.score_samples((X * size).astype(dtype))))
     reg = KernelRegressor(kernel="linear", loss="squared", scale=False)
     with pytest.raises(ValueError, match="scale=True"):
+        reg.fit((X * 1e25).astype(np.float32), X[:, 0])
+    with pytest.raises(ValueError, match="beyond 1e\\+152"):
         reg.fit(X * 1e160, X[:, 0])
 
 
