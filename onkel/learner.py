@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel import bounds, core
+from onkel import core
 from onkel.core.frame import Frame
 from onkel.core.layout import NO_TERM, STAYS, Field
 from onkel.expansions.dense import DenseTerms
@@ -22,7 +22,7 @@ from onkel.expansions.window import Window
 from onkel.kernels import Kernel, Spectrum
 from onkel.losses import Loss
 from onkel.rules.base import Rule
-from onkel.scaling import Moments, next_refresh
+from onkel.scaling import Moments, Targets, next_refresh
 
 Array = NDArray[Any]
 
@@ -75,9 +75,8 @@ class Learner:
         self.moments = Moments(
             0 if self.on_strings else features, self.rule.memory, float(np.finfo(dtype).eps)
         )
-        self.targets = Moments(columns, self.rule.memory, float(np.finfo(np.float64).eps))
-        self.target_center, self.target_spread = np.zeros(columns), np.ones(columns)
-        self.target_known = np.full(columns, not self.scales_targets)
+        scaled = settings.scale and self.loss.task == "regression"
+        self.targets = Targets(columns, self.rule.memory, active=scaled)
         self.terms = self._new_terms(features)
         for _ in range(columns):
             self.add_column()
@@ -96,11 +95,6 @@ class Learner:
     def columns(self) -> int:
         """Number of outputs."""
         return len(self.state)
-
-    @property
-    def scales_targets(self) -> bool:
-        """Whether targets are standardised."""
-        return self.settings.scale and self.loss.task == "regression"
 
     def add_column(self) -> None:
         """Add an output that starts at 0 (a class seen late)."""
@@ -137,7 +131,7 @@ class Learner:
         """Recompute ||f||^2 of each output from its terms, in O(terms^2)."""
         n = self.terms.count
         rows = self.terms.oldest(n)
-        values = self.terms.sums(rows, self._units()[: self.terms.columns])
+        values = self.terms.sums(rows, self._units())
         a = self.terms.coefs(0, n) * self._units()
         return np.einsum("ic,ic->c", a, values)[: self.columns]
 
@@ -155,7 +149,7 @@ class Learner:
             queries = self.terms.prepare(X[start : start + 1024])
             sums = self.terms.sums(queries, self._units(), threads=self.settings.threads)
             out[start : start + 1024] = self._with_offset(sums)
-        return self._to_raw(out)
+        return self.targets.raw(out)
 
     def _with_offset(self, sums: Array) -> Array:
         s, c = self.state, self.columns
@@ -164,10 +158,14 @@ class Learner:
         total = sums[:, c:] + s[:, Field.SCALE_SUM] / s[:, Field.SCALE] * sums[:, :c]
         return (total + s[:, Field.OFFSET_SUM]) / np.maximum(s[:, Field.TRIALS], 1)
 
-    def _to_raw(self, scores: Array) -> Array:
-        if not self.scales_targets:
-            return scores
-        return self.target_center + self.target_spread * scores
+    def limits(self) -> Array:
+        """Return each output's threshold now (novelty: that of alerts), in the targets' units."""
+        s = self.state
+        if not self.loss.alerts:
+            return self.targets.raw_widths(s[:, Field.THRESHOLD])
+        if self.settings.average:
+            return s[:, Field.ALERT_SUM] / np.maximum(s[:, Field.TRIALS], 1)
+        return s[:, Field.ALERT].copy()
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -192,17 +190,16 @@ class Learner:
         own = np.zeros(len(X), np.int64) if own is None else own
         start = 0
         while start < len(X):
-            before = (self.terms, self.target_center, self.target_spread, self.target_known)
+            before = (self.terms, self.targets)
             try:
                 result = self._learn_block(X, Y, weight, own, start)
-            except Exception:
-                self.terms, self.target_center, self.target_spread, self.target_known = before
+            except BaseException:
+                self.terms, self.targets = before
                 raise
             done = slice(start, start + result.done)
             shown = result.mean_score if self.settings.average else result.score
-            scores[done], limits[done] = self._to_raw(shown), result.limit
-            if self.scales_targets:
-                limits[done] *= self.target_spread
+            scores[done] = self.targets.raw(shown)
+            limits[done] = self.targets.raw_widths(result.limit)
             if self.t == 0:
                 scores[0] = 0.0  # nothing was known before the very first row
             self._advance(X[done], Y[done])
@@ -214,27 +211,7 @@ class Learner:
         if not self.on_strings and (self.settings.scale or self.kernel.translation_invariant):
             frame = Frame.plain(x, self.dtype, self.kernel.translation_invariant)
             self.terms = self.terms.reframed(frame)
-        if self.scales_targets:
-            self.target_center = np.array(y, float)
-
-    def _first_difference(self, Y: Array) -> int:
-        """Return how many rows come before a target that differs from all before it.
-
-        If it is the first row, that difference becomes the unit of its output at once: f is
-        still 0 there, and a unit of 1 would mean nothing to the data.
-        """
-        gap = np.abs(Y - self.target_center)
-        new = ~self.target_known & (gap > 8 * self.targets.eps * np.abs(self.target_center))
-        rows = np.flatnonzero(new.any(axis=1))
-        if not len(rows):
-            return len(Y)
-        if rows[0] == 0:
-            self.target_spread = np.where(new[0], gap[0], self.target_spread)
-            self.target_known = self.target_known | new[0]
-            return (
-                max(int(np.append(rows, len(Y))[1]), 1) if not self.target_known.all() else len(Y)
-            )
-        return int(rows[0])
+        self.targets = self.targets.met(y)
 
     def _learn_block(
         self, X: Any, Y: Array, weight: Array, own: Array, start: int
@@ -246,15 +223,13 @@ class Learner:
         if self.t == 0:
             self._meet(X[start : start + 1][0], Y[start])
         size = min(self.block_size(), next_refresh(self.t, self.rule.memory) - self.t)
-        if not self.target_known.all():
-            size = min(size, self._first_difference(Y[start : start + size]))
+        self.targets, size = self.targets.before_news(Y[start : start + size])
         part = slice(start, min(start + size, len(Y)))
         X, Y, weight, own = X[part], Y[part], weight[part], own[part]
         if not self.on_strings:
             self.terms = self.terms.following(np.asarray(X[0], float))
         queries = self.terms.prepare(X)
-        y = (Y - self.target_center) / self.target_spread if self.scales_targets else Y
-        y = np.ascontiguousarray(y, np.float64)
+        y = np.ascontiguousarray(self.targets.standardised(Y), np.float64)
         result = core.steps(self._task(queries, y, weight, own, start))
         if result.bad_row >= 0:
             raise ValueError(
@@ -308,8 +283,11 @@ class Learner:
 
     def _droppable(self, oldest: int, rows: int) -> int:
         """Return how many stored terms the next rows may push out, at most."""
-        births = self.terms.ages_from(0, self.terms.count)
-        by_age = int(np.searchsorted(births, oldest))
+        first = self.terms.ages_from(0, min(self.terms.count, 1))
+        by_age = 0
+        if len(first) and first[0] < oldest:
+            births = self.terms.ages_from(0, self.terms.count)
+            by_age = int(np.searchsorted(births, oldest))
         by_count = max(self.terms.count + rows - self.window.cap, 0)
         return min(max(by_age, by_count), self.terms.count)
 
@@ -390,8 +368,8 @@ class Learner:
         self.t += len(Y)
         if not self.on_strings:
             self.moments.update(X)
-        if self.scales_targets:
-            self.targets.update(Y)
+        if self.targets.active:
+            self.targets.moments.update(Y)
         if next_refresh(self.t - 1, self.rule.memory) == self.t:
             self._refresh(X)
 
@@ -403,16 +381,15 @@ class Learner:
             row = np.asarray(X[-1], float)
             frame = self.terms.frame.standardised(mean.copy(), spread, row)
             self.terms = self.terms.reframed(frame)
-        if self.scales_targets:
-            spread = np.where(self.target_known, self.targets.spread(), self.target_spread)
-            self._rescale_targets(self.targets.mean.copy(), spread)
+        if self.targets.active:
+            self._rescale_targets(self.targets.refreshed())
         if self.rule.needs_norm:
             self.state[:, Field.NORM2] = np.maximum(self.norm2(), 0.0)
 
-    def _rescale_targets(self, center: Array, spread: Array) -> None:
+    def _rescale_targets(self, new: Targets) -> None:
         """Express f, b and the adaptive number in new target units; predictions stay the same."""
-        ratio = self.target_spread / spread
-        move = (self.target_center - center) / spread
+        ratio = self.targets.spread / new.spread
+        move = (self.targets.center - new.center) / new.spread
         s = self.state
         mixing = np.eye(self.terms.columns)
         mixing *= np.tile(ratio, self.terms.columns // self.columns)
@@ -425,65 +402,4 @@ class Learner:
         s[:, Field.NORM2] *= ratio**2
         s[:, Field.DROPPED] *= ratio
         s[:, Field.DROPPED_AVERAGE] *= ratio
-        self.target_center, self.target_spread = center, spread
-
-    # -- reporting -----------------------------------------------------------------------------
-
-    def limits(self) -> Array:
-        """Return each output's threshold now (novelty: that of alerts), in the targets' units."""
-        s = self.state
-        if not self.loss.alerts:
-            spread = self.target_spread if self.scales_targets else 1.0
-            return s[:, Field.THRESHOLD] * spread
-        if self.settings.average:
-            return s[:, Field.ALERT_SUM] / np.maximum(s[:, Field.TRIALS], 1)
-        return s[:, Field.ALERT].copy()
-
-    def rate_report(self) -> dict[str, Any]:
-        """Return the promised rate, the realised one, and the term that explains the difference.
-
-        With a constant rate, realised = promised + error term exactly (SPEC section 2).
-        """
-        if not self.loss.adaptive or not self.t:
-            return {"rate_promised": None, "rate_realised": None, "rate_error_term": None}
-        s, nu = self.state, float(self.loss.nu)  # type: ignore[arg-type]
-        counted = s[:, Field.ALERTS if self.loss.alerts else Field.OUTSIDE]
-        weight = np.maximum(s[:, Field.WEIGHT], 1e-300)
-        realised = counted / weight
-        rate = getattr(self.rule, "constant", None)
-        if rate is None or self.scales_targets:
-            error = realised - nu
-        else:
-            moved = s[:, Field.ALERT if self.loss.alerts else Field.THRESHOLD] - self.loss.start
-            sign = 1.0 if self.loss.task == "regression" else -1.0
-            error = sign * moved / (self.rule.threshold_rate * rate * weight)
-        one = self.columns == 1
-        return {
-            "rate_promised": nu,
-            "rate_realised": float(realised[0]) if one else realised.tolist(),
-            "rate_error_term": float(error[0]) if one else error.tolist(),
-        }
-
-    def scale_report(self) -> dict[str, Any]:
-        """Return what standardisation and "auto" have chosen."""
-        report: dict[str, Any] = {"gamma": getattr(self.kernel, "gamma", None)}
-        if self.settings.scale and not self.on_strings:
-            frame = self.terms.frame
-            report["means"] = frame.mean.tolist()
-            report["spreads"] = (1.0 / (frame.width * frame.unit)).tolist()
-        if self.scales_targets:
-            report["target_means"] = self.target_center.tolist()
-            report["target_spreads"] = self.target_spread.tolist()
-        return report
-
-    def truncation_promise(self) -> float | None:
-        """Return the bound of N04 Proposition 1 for the window's age, or None if it gives none."""
-        age = int(self.window.ages(np.array([self.t + 1]))[0])
-        if self.t == 0 or age >= bounds.NEVER or self.kernel.bound is None or not self.rule.lam:
-            return None
-        if not np.isfinite(self.loss.lipschitz) or age >= self.t:
-            return None
-        eta = self.rule.rates(np.arange(self.t - age + 1, self.t + 1))
-        return bounds.truncation_error(
-            age, eta, self.rule.lam, self.loss.lipschitz, self.kernel.bound
-        )
+        self.targets = new

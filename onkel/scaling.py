@@ -51,6 +51,66 @@ class Moments:
         return other
 
 
+class Targets:
+    """Regression targets in units of their running spread, around their running mean.
+
+    Inactive (classification, novelty, ``scale=False``) it changes nothing. An output's unit is
+    unknown until two of its targets differ: their difference is its unit at once, since f is
+    still 0 there and a unit of 1 would mean nothing to the data.
+    """
+
+    def __init__(self, columns: int, horizon: float, active: bool) -> None:
+        self.active = active
+        self.moments = Moments(columns, horizon, float(np.finfo(np.float64).eps))
+        self.center, self.spread = np.zeros(columns), np.ones(columns)
+        self.known = np.full(columns, not active)
+
+    def standardised(self, Y: Array) -> Array:
+        """Return targets as the learner sees them."""
+        return (Y - self.center) / self.spread if self.active else Y
+
+    def raw(self, scores: Array) -> Array:
+        """Return scores in the targets' own units."""
+        return self.center + self.spread * scores if self.active else scores
+
+    def raw_widths(self, widths: Array) -> Array:
+        """Return distances in the targets' own units."""
+        return widths * self.spread if self.active else widths
+
+    def met(self, y: Array) -> Targets:
+        """Return the targets centred on the very first row."""
+        return self._with(center=np.array(y, float)) if self.active else self
+
+    def before_news(self, Y: Array) -> tuple[Targets, int]:
+        """Return how many rows come before one that brings an output its unit.
+
+        If it is the first row, the targets returned have that unit.
+        """
+        if self.known.all():
+            return self, len(Y)
+        gap = np.abs(Y - self.center)
+        new = ~self.known & (gap > 8 * self.moments.eps * np.abs(self.center))
+        rows = [*np.flatnonzero(new.any(axis=1)).tolist(), len(Y)]
+        if rows[0] > 0:
+            return self, rows[0]
+        spread = np.where(new[0], gap[0], self.spread)
+        return self._with(spread=spread, known=self.known | new[0]), rows[1]
+
+    def refreshed(self) -> Targets:
+        """Return the targets in units of the moments so far."""
+        spread = np.where(self.known, self.moments.spread(), self.spread)
+        return self._with(center=self.moments.mean.copy(), spread=spread)
+
+    def _with(self, **changes: Any) -> Targets:
+        other = object.__new__(Targets)
+        other.__dict__.update({**self.__dict__, **changes})
+        return other
+
+    def copy(self) -> Targets:
+        """Return an independent copy."""
+        return self._with(moments=self.moments.copy())
+
+
 def next_refresh(t: int, memory: float) -> int:
     """Return the first refresh after trial t: powers of two up to memory/4, then its multiples.
 

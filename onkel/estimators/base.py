@@ -10,8 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel import expansions, inputs, kernels, losses, rules
-from onkel.core.layout import Field
+from onkel import diagnostics, expansions, inputs, kernels, losses, rules
 from onkel.learner import Learner, Settings
 from onkel.params import Accept, Part, nested_changes
 
@@ -281,33 +280,7 @@ class Estimator:
     @property
     def diagnostics_(self) -> dict[str, Any]:
         """What the model promised, and what happened: see the guide for each key."""
-        learner = self._fitted()
-        s, loss = learner.state, learner.loss
-        counted = loss.adaptive or self.task == "classification"
-        report: dict[str, Any] = {
-            "t": learner.t,
-            "terms": int(learner.terms.count),
-            "mistakes": learner.mistakes if self.task == "classification" else None,
-            "margin_errors": _plain(s[:, Field.MARGIN_ERRORS]) if counted else None,
-            "loss": _plain(s[:, Field.LOSS]),
-            "risk": _plain(s[:, Field.RISK]) if learner.rule.needs_norm else None,
-            "offset": _plain(s[:, Field.OFFSET]),
-            "threshold": _plain(learner.limits()),
-            "truncation_bound": float(s[:, Field.DROPPED].max(initial=0.0)),
-            "truncation_promise": learner.truncation_promise(),
-            "norm": _plain(np.sqrt(s[:, Field.NORM2])) if learner.rule.needs_norm else None,
-            "regularization": learner.rule.lam,
-            "memory": learner.rule.memory,
-            "bytes": int(learner.terms.nbytes),
-            "kernel": repr(learner.kernel),
-            "scale": learner.scale_report(),
-        }  # fmt: skip
-        report.update(learner.rate_report())
-        if learner.settings.average:
-            report["average_bound"] = float(
-                (s[:, Field.DROPPED_AVERAGE] / np.maximum(s[:, Field.TRIALS], 1)).max(initial=0.0)
-            )
-        return report
+        return diagnostics.report(self._fitted())
 
     # -- scikit-learn --------------------------------------------------------------------------
 
@@ -334,8 +307,3 @@ def _threads(n_jobs: int | None) -> int:
     if n_jobs is None or n_jobs == 0:
         return 1
     return (os.cpu_count() or 1) if n_jobs < 0 else int(n_jobs)
-
-
-def _plain(values: Array) -> Any:
-    """A number for one output, a list for several."""
-    return float(values[0]) if len(values) == 1 else [float(v) for v in values]

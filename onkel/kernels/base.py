@@ -110,6 +110,16 @@ def _matrix(X: Any) -> Array:
     return X
 
 
+def _on_numbers(kernel: Any) -> None:
+    if not isinstance(kernel, Kernel):
+        raise ValueError(f"Kernels are combined with kernels from onkel.kernels; got {kernel!r}.")
+    if kernel.domain != "numbers":
+        raise ValueError(
+            f"{kernel!r} takes {kernel.domain} and cannot be combined with other kernels or scaled "
+            "(the learning rate does what a factor would)."
+        )
+
+
 @dataclass(frozen=True)
 class _Pair(Kernel):
     """Two kernels joined, part by part."""
@@ -119,11 +129,8 @@ class _Pair(Kernel):
     op: ClassVar[Op]
 
     def __post_init__(self) -> None:
-        if self.left.domain != self.right.domain:
-            raise ValueError(
-                f"{self.left!r} takes {self.left.domain} and {self.right!r} takes "
-                f"{self.right.domain}: kernels on different inputs cannot be combined."
-            )
+        for part in (self.left, self.right):
+            _on_numbers(part)
 
     @property
     def translation_invariant(self) -> bool:
@@ -177,6 +184,7 @@ class Scaled(Kernel):
     factor: float
 
     def __post_init__(self) -> None:
+        _on_numbers(self.kernel)
         if not 0 < self.factor < np.inf:
             raise ValueError(f"A kernel is scaled by a number in (0, inf); got {self.factor!r}.")
 

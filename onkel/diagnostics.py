@@ -1,0 +1,99 @@
+"""What a learner promised, beside what happened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel import bounds
+from onkel.core.layout import Field
+from onkel.learner import Learner
+
+Array = NDArray[Any]
+
+
+def report(learner: Learner) -> dict[str, Any]:
+    """Return every number that a user may want to see; None where one has no meaning."""
+    s, loss = learner.state, learner.loss
+    classifies, has_norm = loss.task == "classification", learner.rule.needs_norm
+    found: dict[str, Any] = {
+        "t": learner.t,
+        "terms": int(learner.terms.count),
+        "mistakes": learner.mistakes if classifies else None,
+        "margin_errors": _plain(s[:, Field.MARGIN_ERRORS]) if classifies or loss.adaptive else None,
+        "loss": _plain(s[:, Field.LOSS]),
+        "risk": _plain(s[:, Field.RISK]) if has_norm else None,
+        "offset": _plain(s[:, Field.OFFSET]),
+        "threshold": _plain(learner.limits()),
+        "truncation_bound": float(s[:, Field.DROPPED].max(initial=0.0)),
+        "truncation_promise": _truncation_promise(learner),
+        "norm": _plain(np.sqrt(s[:, Field.NORM2])) if has_norm else None,
+        "regularization": learner.rule.lam,
+        "memory": learner.rule.memory,
+        "bytes": int(learner.terms.nbytes),
+        "kernel": repr(learner.kernel),
+        "scale": _scale(learner),
+        **_rates(learner),
+    }
+    if learner.settings.average:
+        trials = np.maximum(s[:, Field.TRIALS], 1)
+        found["average_bound"] = float((s[:, Field.DROPPED_AVERAGE] / trials).max(initial=0.0))
+    return found
+
+
+def _plain(values: Array) -> Any:
+    """A number for one output, a list for several."""
+    return float(values[0]) if len(values) == 1 else [float(v) for v in values]
+
+
+def _rates(learner: Learner) -> dict[str, Any]:
+    """Return the promised rate, the realised one, and the term that explains the difference.
+
+    With a constant rate, realised = promised + error term exactly (SPEC section 2).
+    """
+    if not learner.loss.adaptive or not learner.t:
+        return {"rate_promised": None, "rate_realised": None, "rate_error_term": None}
+    s, nu = learner.state, float(learner.loss.nu)  # type: ignore[arg-type]
+    counted = s[:, Field.ALERTS if learner.loss.alerts else Field.OUTSIDE]
+    weight = np.maximum(s[:, Field.WEIGHT], 1e-300)
+    realised = counted / weight
+    rate = getattr(learner.rule, "constant", None)
+    if rate is None or learner.targets.active:
+        error = realised - nu
+    else:
+        moved = s[:, Field.ALERT if learner.loss.alerts else Field.THRESHOLD] - learner.loss.start
+        sign = 1.0 if learner.loss.task == "regression" else -1.0
+        error = sign * moved / (learner.rule.threshold_rate * rate * weight)
+    return {
+        "rate_promised": nu,
+        "rate_realised": _plain(realised),
+        "rate_error_term": _plain(error),
+    }
+
+
+def _scale(learner: Learner) -> dict[str, Any]:
+    """Return what standardisation and "auto" have chosen."""
+    report: dict[str, Any] = {"gamma": getattr(learner.kernel, "gamma", None)}
+    if learner.settings.scale and not learner.on_strings:
+        frame = learner.terms.frame
+        report["means"] = frame.mean.tolist()
+        report["spreads"] = (1.0 / (frame.width * frame.unit)).tolist()
+    if learner.targets.active:
+        report["target_means"] = learner.targets.center.tolist()
+        report["target_spreads"] = learner.targets.spread.tolist()
+    return report
+
+
+def _truncation_promise(learner: Learner) -> float | None:
+    """Return the bound of N04 Proposition 1 for the window's age, or None if it gives none."""
+    age = int(learner.window.ages(np.array([learner.t + 1]))[0])
+    covered = learner.kernel.bound is not None and np.isfinite(learner.loss.lipschitz)
+    if not covered or not learner.rule.lam or age >= learner.t:
+        return None
+    assert learner.kernel.bound is not None
+    eta = learner.rule.rates(np.arange(learner.t - age + 1, learner.t + 1))
+    return bounds.truncation_error(
+        age, eta, learner.rule.lam, learner.loss.lipschitz, learner.kernel.bound
+    )
