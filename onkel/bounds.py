@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 __all__ = ["growth_start", "growth_window", "norm_bound", "truncation_age", "truncation_error"]
 
-NEVER = 2**62
+NEVER = 2**60
 """A trial that no stream reaches."""
 
 
@@ -74,13 +74,16 @@ def truncation_age(
     """
     if not (lam > 0 and 0 < eta * lam <= 1 and math.isfinite(c)):
         raise ValueError(
-            "A tolerance chooses an age only with a constant rate, regularization > 0 and a loss "
-            "whose slope is bounded (not the squared loss). Give age= or terms= instead."
+            "A tolerance chooses an age only with a constant rate, a finite memory (regularization "
+            "> 0) and a loss whose slope is bounded (not the squared loss). Give age= or terms= "
+            "instead."
         )
     start = truncation_error(0, eta, lam, c, x2)
     if start <= tolerance or eta * lam == 1:
         return 1
     age = max(1, math.ceil(math.log(tolerance / start) / math.log1p(-eta * lam)))
+    if age >= NEVER:
+        return NEVER
     while age > 1 and truncation_error(age - 1, eta, lam, c, x2) <= tolerance:
         age -= 1
     while truncation_error(age, eta, lam, c, x2) > tolerance:
@@ -119,7 +122,7 @@ def growth_start(eta_lam: float, epsilon: float) -> int:
         )
     first = math.ceil(eta_lam**2)
     second = _decay_start(eta_lam, epsilon)
-    return max(first, second, _size_start(epsilon), 1)
+    return min(max(first, second, _size_start(epsilon), 1), NEVER)
 
 
 def _decay_start(eta_lam: float, epsilon: float) -> int:

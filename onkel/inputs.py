@@ -39,7 +39,10 @@ def not_fitted(owner: str) -> Exception:
 
 
 class SparseRows:
-    """A CSR matrix whose slices come out dense, one block at a time."""
+    """A CSR matrix whose short slices come out dense, one block at a time."""
+
+    most = 1024
+    """A longer slice stays sparse."""
 
     def __init__(self, matrix: Any, dtype: Any) -> None:
         self.matrix = matrix.tocsr()
@@ -49,8 +52,11 @@ class SparseRows:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, which: Any) -> Array:
-        return np.ascontiguousarray(self.matrix[which].toarray(), self.dtype)
+    def __getitem__(self, which: slice) -> Any:
+        part = self.matrix[which]
+        if part.shape[0] > self.most:
+            return SparseRows(part, self.dtype)
+        return np.ascontiguousarray(part.toarray(), self.dtype)
 
 
 def is_sparse(X: Any) -> bool:
@@ -115,10 +121,12 @@ def _to_float(X: Any, dtype: Any) -> Array:
     try:
         with np.errstate(over="ignore"):
             return np.ascontiguousarray(raw, dtype)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
+        if isinstance(error, TypeError) and "NAType" not in str(error):
+            raise
         raise ValueError(
-            f"X must hold numbers; {error}. Encode text columns, or use a string kernel "
-            "(kernels.Spectrum) on a list of strings."
+            f"X must hold numbers, none of them missing; {error}. Encode text columns, or use a "
+            "string kernel (kernels.Spectrum) on a list of strings."
         ) from None
 
 
@@ -166,7 +174,10 @@ def weights_of(sample_weight: Any, rows: int) -> Array:
         return np.ones(rows)
     if hasattr(sample_weight, "to_numpy"):
         sample_weight = sample_weight.to_numpy()
-    weight = np.asarray(sample_weight, np.float64)
+    try:
+        weight = np.asarray(sample_weight, np.float64)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"sample_weight must hold one number per row; {error}.") from None
     if weight.ndim == 0:
         weight = np.full(rows, float(weight))
     if weight.shape != (rows,):

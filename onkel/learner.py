@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel import core
+from onkel import bounds, core
 from onkel.core.frame import Frame
 from onkel.core.layout import NO_TERM, STAYS, Field
 from onkel.expansions.dense import DenseTerms
@@ -103,10 +103,12 @@ class Learner:
         row[0, Field.SCALE] = 1.0
         row[0, Field.THRESHOLD] = row[0, Field.ALERT] = self.loss.start
         self.state = np.concatenate([self.state, row])
-        keep = [c + (c >= old) for c in range(wide * old)]
-        mixing = np.zeros((wide * old, wide * (old + 1)))
-        mixing[np.arange(wide * old), keep] = 1.0
-        self.terms.remix(mixing)
+        self.terms.insert_columns([old] if wide == 1 else [old, 2 * old])
+
+    def mirror_column(self) -> None:
+        """Turn a single two-sided output round: its +1 becomes its -1."""
+        self.terms.remix(-np.eye(self.terms.columns))
+        self.state[0, [Field.OFFSET, Field.OFFSET_SUM]] *= -1.0
 
     def split_column(self) -> None:
         """Give the two-sided single output of a binary problem a mirror: one output per class."""
@@ -119,12 +121,13 @@ class Learner:
         self.state[1] = self.state[0]
         self.state[1, [Field.OFFSET, Field.OFFSET_SUM]] *= -1.0
 
-    def copy(self) -> Learner:
-        """Return an independent copy."""
+    def copy(self, deep: bool = True) -> Learner:
+        """Return an independent copy, or (not `deep`) one that shares what is changed in place."""
         other = object.__new__(Learner)
         other.__dict__.update(self.__dict__)
-        for name in ("terms", "moments", "targets", "state"):
-            setattr(other, name, getattr(self, name).copy())
+        if deep:
+            for name in ("terms", "moments", "targets", "state"):
+                setattr(other, name, getattr(self, name).copy())
         return other
 
     def norm2(self) -> Array:
@@ -142,13 +145,22 @@ class Learner:
 
     # -- predicting ----------------------------------------------------------------------------
 
-    def scores(self, X: Any) -> Array:
-        """Return f(x) + b for each row and output, in the targets' own units."""
+    def scores(self, X: Any, first: int = 0) -> Array:
+        """Return f(x) + b for each row and output, in the targets' own units.
+
+        `first` is the number of the first row in messages.
+        """
         out = np.empty((len(X), self.columns))
         for start in range(0, len(X), 1024):
             queries = self.terms.prepare(X[start : start + 1024])
             sums = self.terms.sums(queries, self._units(), threads=self.settings.threads)
             out[start : start + 1024] = self._with_offset(sums)
+        if not np.all(np.isfinite(out)):
+            bad = int(np.flatnonzero(~np.isfinite(out).all(axis=1))[0])
+            raise ValueError(
+                f"Row {first + bad}: the score is not finite; its values are too large for "
+                f"{self.kernel!r} in {self.dtype}{self._advice}."
+            )
         return self.targets.raw(out)
 
     def _with_offset(self, sums: Array) -> Array:
@@ -176,35 +188,44 @@ class Learner:
         return 256 if self.terms.count >= 2048 or len(self.moments.mean) <= 64 else 64
 
     def learn(
-        self, X: Any, Y: Array, weight: Array, own: Array | None = None
+        self, X: Any, Y: Array, weight: Array, own: Array | None = None, first: int = 0
     ) -> tuple[Array, Array]:
         """Learn rows in order; return scores and thresholds as they were before each row.
 
-        `own` holds, for rows seen in an earlier pass, the trial at which their term was stored
-        (else 0): a second pass adds to that term (N01 (8)). It is brought up to date.
-
-        Raises before anything of the current block has changed; a caller that hands in more than
-        one block's rows keeps a copy.
+        Refused whole or learned whole. `own` holds, for rows seen in an earlier pass, the trial
+        at which their term was stored (else 0): a second pass adds to that term (N01 (8)); it is
+        brought up to date. `first` is the number of the first row in messages.
         """
         scores, limits = np.empty((2, len(X), self.columns))
         own = np.zeros(len(X), np.int64) if own is None else own
+        backup: Learner | None = None
         start = 0
-        while start < len(X):
-            before = (self.terms, self.targets)
-            try:
-                result = self._learn_block(X, Y, weight, own, start)
-            except BaseException:
-                self.terms, self.targets = before
-                raise
-            done = slice(start, start + result.done)
-            shown = result.mean_score if self.settings.average else result.score
-            scores[done] = self.targets.raw(shown)
-            limits[done] = self.targets.raw_widths(result.limit)
-            if self.t == 0:
-                scores[0] = 0.0  # nothing was known before the very first row
-            self._advance(X[done], Y[done])
-            start += result.done
+        try:
+            while start < len(X):
+                before = self.copy(deep=False)
+                result, queries = self._try_block(X, Y, weight, own, start, first)
+                if backup is None:
+                    backup = before
+                    if start + result.done < len(X) or self._may_fail_late:
+                        backup = before.copy()
+                part = slice(start, start + result.done)
+                self._commit(result, queries, own[part])
+                shown = result.mean_score if self.settings.average else result.score
+                scores[part] = self.targets.raw(shown)
+                limits[part] = self.targets.raw_widths(result.limit)
+                if self.t == 0:
+                    scores[0] = 0.0  # nothing was known before the very first row
+                self._advance(X[part], Y[part])
+                start += result.done
+        except BaseException:
+            self.__dict__.update((backup or before).__dict__)
+            raise
         return scores, limits
+
+    @property
+    def _may_fail_late(self) -> bool:
+        """Whether a user's kernel is called once more after the step (to sum ||f||^2 anew)."""
+        return self.rule.needs_norm and not self.on_strings and self.kernel.program() is None
 
     def _meet(self, x: Any, y: Array) -> None:
         """Before the very first row is learned: take it as the centre of the frame."""
@@ -213,36 +234,45 @@ class Learner:
             self.terms = self.terms.reframed(frame)
         self.targets = self.targets.met(y)
 
-    def _learn_block(
-        self, X: Any, Y: Array, weight: Array, own: Array, start: int
-    ) -> core.StepOutput:
-        """Learn the next rows from `start`, as many as one block takes.
+    def _try_block(
+        self, X: Any, Y: Array, weight: Array, own: Array, start: int, first: int
+    ) -> tuple[core.StepOutput, Any]:
+        """Compute the steps of the next rows from `start`, as many as one block takes.
 
-        Until `_commit` nothing is changed in place, so that a refusal can be undone.
+        Nothing is changed in place, so that a refusal can be undone.
         """
         if self.t == 0:
             self._meet(X[start : start + 1][0], Y[start])
         size = min(self.block_size(), next_refresh(self.t, self.rule.memory) - self.t)
         self.targets, size = self.targets.before_news(Y[start : start + size])
-        part = slice(start, min(start + size, len(Y)))
-        X, Y, weight, own = X[part], Y[part], weight[part], own[part]
+        part = slice(start, start + size)
+        X, own = X[part], own[part]
         if not self.on_strings:
             self.terms = self.terms.following(np.asarray(X[0], float))
         queries = self.terms.prepare(X)
-        y = np.ascontiguousarray(self.targets.standardised(Y), np.float64)
-        result = core.steps(self._task(queries, y, weight, own, start))
+        y = np.ascontiguousarray(self.targets.standardised(Y[part]), np.float64)
+        task = self._task(queries, y, weight[part], own)
+        bad = np.flatnonzero(~np.isfinite(task.diag[task.old_count :]))
+        if len(bad):
+            raise ValueError(
+                f"Row {first + start + bad[0]}: k(x, x) is not finite under {self.kernel!r}; its "
+                f"values are too large{self._advice}. The model was not changed."
+            )
+        result = core.steps(task)
         if result.bad_row >= 0:
             raise ValueError(
-                f"Row {start + result.bad_row}: the step leaves the floating range (score "
+                f"Row {first + start + result.bad_row}: the step leaves the floating range (score "
                 f"{result.score[result.bad_row].tolist()}). The learning rate is too large for "
-                f"this loss and kernel, or the inputs are; lower learning_rate, use a robust loss "
-                "(huber), or scale=True. The model was not changed."
+                "this loss and kernel, or the inputs are: lower learning_rate, or use a loss with "
+                f"bounded slope{self._advice}. The model was not changed."
             )
-        self._commit(result, queries, own)
-        self._count_mistakes(result.score, Y[: result.done])
-        return result
+        return result, queries
 
-    def _task(self, queries: Any, y: Array, weight: Array, own: Array, row: int) -> core.StepInput:
+    @property
+    def _advice(self) -> str:
+        return "" if self.settings.scale else " (scale=True would standardise them)"
+
+    def _task(self, queries: Any, y: Array, weight: Array, own: Array) -> core.StepInput:
         """Compute all that the scalar steps of this block will need."""
         terms, rule = self.terms, self.rule
         trials = self.t + 1 + np.arange(len(y))
@@ -251,18 +281,11 @@ class Learner:
         candidates = terms.join(terms.oldest(old), queries)
         asked = candidates if rule.needs_norm else queries
         units = self._units()
-        diag = terms.diag(candidates)
-        if not np.all(np.isfinite(diag)):
-            bad = int(np.flatnonzero(~np.isfinite(diag))[0]) - old + row
-            raise ValueError(
-                f"Row {bad}: k(x, x) is not finite under {self.kernel!r}: its values are too "
-                "large. Use scale=True or rescale the inputs. The model was not changed."
-            )
         return core.StepInput(
             kernel=terms.kernel_matrix(asked, candidates),
             base=terms.sums(asked, units, skip=old, threads=self.settings.threads),
             old_coef=np.ascontiguousarray((terms.coefs(0, old) * units).T),
-            diag=diag,
+            diag=terms.diag(candidates),
             births=terms.ages_from(0, old),
             live=terms.count,
             first_trial=self.t + 1,
@@ -295,7 +318,7 @@ class Learner:
         """Return where the term of each row stands: a candidate, STAYS or NO_TERM."""
         hosts = np.full(len(own), NO_TERM, np.int64)
         known = np.flatnonzero(own)
-        if len(known):
+        if len(known) and self.terms.count:
             births = self.terms.ages_from(0, self.terms.count)
             at = np.searchsorted(births, own[known])
             found = (at < len(births)) & (births[np.minimum(at, len(births) - 1)] == own[known])
@@ -303,35 +326,45 @@ class Learner:
         return hosts
 
     def _commit(self, result: core.StepOutput, queries: Any, own: Array) -> None:
-        merged = np.flatnonzero(result.merged)
-        if len(merged):
-            births = self.terms.ages_from(0, self.terms.count)
-            at = np.searchsorted(births, own[merged])
-            self.terms.add_to(at, result.coef[merged])
-        self.terms.drop(result.dropped)
+        terms = self.terms
+        terms.drop(result.dropped)
         self.state = result.state
         if result.wiped.any():
             self._wipe(result.wiped)
+        merged = np.flatnonzero(result.merged)
+        if len(merged):
+            births = terms.ages_from(0, terms.count)
+            terms.add_to(np.searchsorted(births, own[merged]), result.coef[merged])
         which = np.flatnonzero(result.kept)
         kept = queries.part(which) if not self.on_strings else [queries[i] for i in which]
-        self.terms.append(kept, result.coef[which], self.t + 1 + which)
+        terms.append(kept, result.coef[which], self.t + 1 + which)
         own[which] = self.t + 1 + which
+        if result.wiped.any():
+            self._remove_emptied()
         if np.any(np.abs(self.state[:, Field.SCALE]) < FOLD):
             self._fold()
         if result.stale_norm:
             self.state[:, Field.NORM2] = np.maximum(self.norm2(), 0.0)
 
     def _wipe(self, wiped: Array) -> None:
-        """A shrink of 0 empties an output; terms that no output holds any more go."""
-        c, terms = self.columns, self.terms
-        mixing = np.eye(terms.columns)
+        """A shrink of 0 empties an output; what its terms gave to the average stays with them."""
+        mixing = np.eye(self.terms.columns)
         for i in np.flatnonzero(wiped):
             mixing[i, i] = 0.0
             if self.settings.average:
-                mixing[i, c + i] = self.state[i, Field.SCALE_SUM]
-        terms.remix(mixing)
+                mixing[i, self.columns + i] = self.state[i, Field.SCALE_SUM]
+        self.terms.remix(mixing)
+
+    def _remove_emptied(self) -> None:
+        """Remove terms that no output holds any more.
+
+        Those that the average still holds stay, unless they would push others out of a window
+        with a limited number of terms; then they are left out of it, and its bound says so.
+        """
+        c, terms = self.columns, self.terms
         coef = terms.coefs(0, terms.count)
-        keep = np.any(coef[:, :c] != 0, axis=1)
+        limited = self.window.cap < bounds.NEVER
+        keep = np.any(coef[:, :c] != 0 if limited else coef != 0, axis=1)
         if keep.all():
             return
         if self.settings.average:
@@ -350,16 +383,6 @@ class Learner:
             self.state[:, Field.SCALE_SUM] = 0.0
         self.terms.remix(mixing)
         self.state[:, Field.SCALE] = 1.0
-
-    def _count_mistakes(self, scores: Array, Y: Array) -> None:
-        if self.loss.task != "classification":
-            return
-        if self.columns == 1:
-            self.mistakes += int(np.count_nonzero(Y * scores <= 0))
-            return
-        true = np.where(Y > 0, scores, -np.inf).max(axis=1)
-        other = np.where(Y > 0, -np.inf, scores).max(axis=1)
-        self.mistakes += int(np.count_nonzero(true <= other))
 
     # -- standardisation -----------------------------------------------------------------------
 

@@ -98,3 +98,52 @@ def test_two_passes_forget_nothing_between_them(rng):
     once = KernelClassifier(passes=2).fit(X, y)
     assert once.t_ == 100
     assert once.n_terms_ <= 50
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        NoveltyDetector(nu=0.01, passes=2, expansion=expansions.Window(age=1)),
+        NoveltyDetector(nu=0.01, passes=3, expansion=expansions.Window(age=10)),
+        KernelClassifier(passes=2, scale=False, rule=rules.Norma(learning_rate=0.4, memory=1)),
+    ],
+    ids=repr,
+)
+def test_a_later_pass_may_begin_with_an_empty_window(rng, model):
+    X = rng.normal(size=(300, 3))
+    assert model.fit(X, (X[:, 0] > 0).astype(int)).t_ == 300 * model.passes
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0])
+def test_a_later_pass_keeps_the_step_that_wipes(rng, p):
+    rule = rules.Norma(learning_rate=0.5, memory=1, regularizer=p)
+    params = {"kernel": kernels.Gaussian(0.5), "loss": "absolute", "scale": False, "rule": rule}
+    X, y = rng.normal(size=(20, 2)), rng.normal(size=20)
+    once = KernelRegressor(passes=2, **params).fit(X, y)
+    twice = KernelRegressor(**params).partial_fit(X, y).partial_fit(X, y)
+    np.testing.assert_allclose(once.predict(X), twice.predict(X), atol=1e-12)
+
+
+@pytest.mark.parametrize("memory", [1.0, 5.0])
+@pytest.mark.parametrize("p", [1.0, 2.0])
+def test_average_survives_wipes_and_any_cut(rng, memory, p):
+    """A shrink of 0 empties f; what it had given to the average stays in an unlimited window."""
+    X, y = rng.normal(size=(60, 2)), rng.normal(size=60) + 3
+    params = {
+        "kernel": kernels.Gaussian(0.5), "loss": "absolute", "scale": False, "average": True,
+        "fit_intercept": False, "expansion": expansions.Window(terms=None),
+        "rule": rules.Norma(learning_rate=0.5, memory=memory, regularizer=p),
+    }  # fmt: skip
+    whole, rows = KernelRegressor(**params).partial_fit(X, y), KernelRegressor(**params)
+    twin = naive.Norma(
+        kernel=naive.gaussian(0.5), loss="absolute", rate=lambda t: 0.5, lam=1 / (0.5 * memory),
+        start=0.0, intercept=False, average=True,
+        omega_prime=None if p == 2 else (lambda r: 1.0),
+    )  # fmt: skip
+    for x, target in zip(X, y, strict=True):
+        rows.partial_fit(x[None], [target])
+        twin.learn_one(x, [target])
+    truth = [twin.mean_score(x)[0] for x in X[:10]]
+    np.testing.assert_allclose(whole.predict(X[:10]), truth, atol=1e-10)
+    np.testing.assert_allclose(rows.predict(X[:10]), truth, atol=1e-10)
+    assert whole.n_terms_ == rows.n_terms_

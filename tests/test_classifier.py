@@ -153,3 +153,77 @@ def test_probabilities(blobs):
     assert np.array_equal(clf.classes_[p.argmax(axis=1)], clf.predict(X))
     live = KernelClassifier(loss="logistic").predict_then_learn(X, y, output="probability")
     assert live.shape == (300, 3)
+
+
+def test_numbers_of_several_types_are_one_kind_of_label():
+    clf = KernelClassifier().partial_fit(np.arange(6.0)[:, None], [0.0, 1.0, 2.0, 0.0, 1.0, 2.0])
+    clf.partial_fit([[9.0]], [3])
+    assert clf.classes_.tolist() == [0, 1, 2, 3]
+    rows = [[0.0], [2.0], [9.0]]
+    want = clf.predict(rows).tolist()
+    assert clf.predict_then_learn(rows, [0, 2, 3])[0] == want[0]
+
+
+@pytest.mark.parametrize("labels", [[0, 2, 4], [-1, 5, 7], [1, 2, 3], [0, -1, 1], [3, 1, 0]])
+def test_only_labels_that_were_seen_are_classes(rng, labels):
+    y = rng.choice(labels, 200)
+    y[0] = labels[0]
+    X = rng.normal(size=(200, 2)) + 3 * y[:, None]
+    clf, rows = KernelClassifier(), KernelClassifier()
+    predicted = clf.predict_then_learn(X, y)
+    single = [rows.predict_then_learn(X[i : i + 1], y[i : i + 1])[0] for i in range(200)]
+    assert clf.classes_.tolist() == sorted(labels)
+    assert set(predicted[1:].tolist()) <= set(labels)
+    assert predicted.tolist()[1:] == single[1:]
+    np.testing.assert_allclose(clf.decision_function(X), rows.decision_function(X), atol=1e-12)
+    assert clf.diagnostics_["mistakes"] == np.count_nonzero(predicted[1:] != y[1:]) + 1
+
+
+@pytest.mark.parametrize("names", [[0, 1], [-1, 1], [False, True], ["a", "b"], [1, 2]])
+def test_balanced_weights_do_not_depend_on_cuts(rng, names):
+    X = rng.normal(size=(200, 2))
+    y = np.array(names)[(X[:, 0] > 0.5).astype(int)]
+    y[:5] = names[0]
+    whole = KernelClassifier(class_weight="balanced").partial_fit(X, y)
+    rows = KernelClassifier(class_weight="balanced")
+    for i in range(200):
+        rows.partial_fit(X[i : i + 1], y[i : i + 1])
+    np.testing.assert_allclose(whole.decision_function(X), rows.decision_function(X), atol=1e-12)
+
+
+@pytest.mark.parametrize("weight", [-1.0, float("nan"), "x", True])
+def test_class_weights_are_checked(weight):
+    with pytest.raises(ValueError, match=r"class_weight\[0\] must be a number in \[0, inf\)"):
+        KernelClassifier(class_weight={0: weight}).fit([[0.0], [1.0]], [0, 1])
+
+
+def test_one_known_class_has_one_probability(rng):
+    for label in (1, 0, "a"):
+        clf = KernelClassifier(loss="logistic").partial_fit(rng.normal(size=(3, 2)), [label] * 3)
+        assert clf.classes_.tolist() == [label]
+        assert clf.predict_proba(np.zeros((4, 2))).tolist() == [[1.0]] * 4
+        assert clf.decision_function(np.zeros((4, 2))).shape == (4,)
+        assert clf.predict(np.zeros((2, 2))).tolist() == [label] * 2
+
+
+def test_mistakes_of_the_average_are_those_it_makes(rng):
+    X = rng.normal(size=(300, 2))
+    y = (X[:, 0] + 0.5 * rng.normal(size=300) > 0).astype(int)
+    clf = KernelClassifier(average=True)
+    decision = clf.predict_then_learn(X, y, output="decision")
+    assert clf.diagnostics_["mistakes"] == np.count_nonzero(decision * (2 * y - 1) <= 0)
+
+
+def test_sparse_rows_are_made_dense_block_by_block(rng):
+    """A wide sparse matrix in one call takes little more than one dense block."""
+    import tracemalloc
+
+    sparse = pytest.importorskip("scipy.sparse")
+    X = sparse.random_array((6000, 2000), density=1e-3, rng=rng, format="csr")
+    y = np.asarray(X[:, [0]].todense()).ravel() > 0
+    clf = KernelClassifier(expansion="window")
+    tracemalloc.start()
+    clf.partial_fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.6 * X.shape[0] * X.shape[1] * 8

@@ -171,6 +171,7 @@ def test_parameters_of_parts(make, match):
         (lambda: NoveltyDetector(nu=0.0), "nu must be"),
         (lambda: NoveltyDetector(nu=0.1, support=1.0), "support must be"),
         (lambda: NoveltyDetector(fit_intercept=True), "novelty detection has no offset"),
+        (lambda: NoveltyDetector(fit_intercept=np.True_), "novelty detection has no offset"),
         (lambda: KernelClassifier(fit_intercept="yes"), "fit_intercept must be"),
         (lambda: KernelClassifier(passes=0), "passes must be"),
         (lambda: KernelClassifier(n_jobs="two"), "n_jobs must be"),

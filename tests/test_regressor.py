@@ -64,3 +64,12 @@ def test_regularizer_as_a_function_equals_its_power(rng):
     a = KernelRegressor(rule=by_power, scale=False).predict_then_learn(X, y)
     b = KernelRegressor(rule=by_function, scale=False).predict_then_learn(X, y)
     np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)
+
+
+def test_score_refuses_other_shapes(rng):
+    X, Y = rng.normal(size=(30, 2)), rng.normal(size=(30, 3))
+    reg = KernelRegressor().fit(X, Y)
+    with pytest.raises(ValueError, match="targets per row"):
+        reg.score(X, Y[:, 0])
+    with pytest.raises(ValueError, match="inconsistent numbers"):
+        reg.score(X, Y[:1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -123,7 +124,7 @@ class Estimator:
                 f"got {wanted!r}."
             )
         possible = rule.has_offset and self.task != "novelty"
-        if wanted is True and not possible:
+        if wanted != "auto" and wanted and not possible:
             raise ValueError(
                 f"{type(self).__name__}: fit_intercept=True, but "
                 + (
@@ -206,30 +207,30 @@ class Estimator:
                 self.feature_names_in_ = names
         self._learner = learner
 
-    def _safe(self, rows: int, force: bool = False) -> Learner:
-        """Return the learner, or a copy where a later block of the call could be refused."""
+    def _safe(self, weight: Array, force: bool = False) -> Learner:
+        """Return the learner, or a copy where the call will come to it in several pieces.
+
+        One piece is refused whole by the learner itself.
+        """
         learner = self._fitted()
-        return learner.copy() if force or rows > learner.block_size() else learner
+        return learner.copy() if force or not np.all(weight > 0) else learner
 
     def _learn_rows(
-        self, learner: Learner, rows: Any, Y: Array, weight: Array, own: Array | None = None
+        self, learner: Learner, rows: Any, Y: Array, weight: Array, first: int = 0
     ) -> tuple[Array, Array]:
-        """Learn rows; those of weight 0 are only looked at."""
-        if not len(rows):
-            return np.zeros((0, learner.columns)), np.zeros((0, learner.columns))
-        if np.all(weight > 0):
-            return learner.learn(rows, Y, weight, own)
+        """Learn rows (row `first` of the call onwards); those of weight 0 are only looked at."""
         scores, limits = np.zeros((2, len(rows), learner.columns))
-        own = np.zeros(len(rows), np.int64) if own is None else own
         edges = np.flatnonzero(np.diff(weight > 0)) + 1
-        for part in np.split(np.arange(len(rows)), edges):
-            which = slice(int(part[0]), int(part[-1]) + 1)
-            if weight[which.start] > 0:
-                scores[which], limits[which] = learner.learn(
-                    rows[which], Y[which], weight[which], own[which]
+        for start, stop in pairwise([0, *edges.tolist(), len(rows)]):
+            part = slice(start, stop)
+            if stop > start and weight[start] > 0:
+                own = None if self._own is None else self._own[first + start : first + stop]
+                scores[part], limits[part] = learner.learn(
+                    rows[part], Y[part], weight[part], own, first + start
                 )
-            else:
-                scores[which], limits[which] = learner.scores(rows[which]), learner.limits()
+            elif stop > start:
+                scores[part] = learner.scores(rows[part], first + start)
+                limits[part] = learner.limits()
         return scores, limits
 
     def _fit(self, X: Any, y: Any, params: dict[str, Any]) -> Self:

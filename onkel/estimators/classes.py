@@ -16,18 +16,20 @@ class Classes:
     """Which labels are known, and how they map to outputs.
 
     Two classes share one output (the second, in sorted order, is +1); otherwise each class has
-    its own. Labels -1/1, 0/1 and booleans are binary from the start; their +1 is 1.
+    its own. Labels -1/1, 0/1 and booleans are binary from the start: 1 is the positive side, and
+    a side that has not been seen stays unknown.
     """
 
-    def __init__(self, labels: list[Any], binary: bool) -> None:
-        self.labels = labels  # one per output; binary: [negative or _UNKNOWN, positive]
+    def __init__(self, labels: list[Any], binary: bool, named: int = 0) -> None:
+        self.labels = labels  # one per output; binary: [negative, positive], each may be _UNKNOWN
         self.binary = binary
+        self.named = named  # how many the user has named beforehand
 
     @classmethod
     def given(cls, labels: Any) -> Classes:
         """Start from the labels that the user has named."""
         known = sorted_labels(labels)
-        return cls(known, binary=len(known) == 2)
+        return cls(known, binary=len(known) == 2, named=len(known))
 
     @property
     def known(self) -> list[Any]:
@@ -41,31 +43,33 @@ class Classes:
 
     def copy(self) -> Classes:
         """Return an independent copy."""
-        return Classes(list(self.labels), self.binary)
+        return Classes(list(self.labels), self.binary, self.named)
 
-    def admit(self, label: Any, learner: Learner | None) -> None:
+    def admit(self, label: Any, learner: Learner) -> None:
         """Take in a label; `learner` gets the outputs that this needs."""
         if label in self.labels:
             return
-        if not self.labels and label in (0, 1, -1) and not isinstance(label, str):
+        side = _side(label)
+        if not self.labels and side is not None:
             self.binary = True
-            self.labels = [_UNKNOWN, label] if label == 1 else [label, _one_like(label)]
-            return
-        if self.binary and self.labels[0] is _UNKNOWN and label in (0, -1):
-            self.labels[0] = label
+            self.labels = [_UNKNOWN, _UNKNOWN]
+            learner.add_column()
+        if self.binary and side is not None and self.labels[side] is _UNKNOWN:
+            self.labels[side] = label
             return
         if self.binary:
             self._split(learner)
         self.labels.append(label)
-        if learner is not None:
-            learner.add_column()
+        learner.add_column()
 
-    def _split(self, learner: Learner | None) -> None:
-        """More than two classes: the shared output becomes two."""
-        self.binary = False
+    def _split(self, learner: Learner) -> None:
+        """More than two classes: the shared output becomes one for each side that was seen."""
         negative, positive = self.labels
-        self.labels = [positive] if negative is _UNKNOWN else [positive, negative]
-        if learner is not None and negative is not _UNKNOWN:
+        self.binary = False
+        self.labels = [v for v in (positive, negative) if v is not _UNKNOWN]
+        if positive is _UNKNOWN:
+            learner.mirror_column()
+        elif negative is not _UNKNOWN:
             learner.split_column()
 
     def targets(self, y: Array) -> Array:
@@ -76,11 +80,29 @@ class Classes:
 
     def decisions(self, scores: Array) -> Array:
         """Return what decision_function shows: one column for two classes, else one per class."""
-        if self.binary:
+        if self.binary or len(self.labels) == 1:
             return scores[:, 0]
         order = [self.labels.index(v) for v in self.known]
         scores = scores[:, order]
         return (scores[:, 1] - scores[:, 0]) / 2 if len(order) == 2 else scores
+
+    def mistakes(self, scores: Array, y: Array) -> int:
+        """Count rows (of known labels) whose class does not score strictly above the rest."""
+        targets = self.targets(y)
+        if self.binary:
+            return int(np.count_nonzero(targets[:, 0] * scores[:, 0] <= 0))
+        own = np.where(targets > 0, scores, -np.inf).max(axis=1)
+        others = np.where(targets > 0, -np.inf, scores).max(axis=1)
+        return int(np.count_nonzero(own <= others))
+
+    def before(self, then: Classes, scores: Array) -> Array:
+        """Return scores of these outputs as the outputs of an earlier set of classes."""
+        if then.binary == self.binary or not then.labels:
+            return scores[:, : then.outputs]
+        negative, positive = then.labels
+        if positive is not _UNKNOWN:
+            return scores[:, [self.labels.index(positive)]]
+        return -scores[:, [self.labels.index(negative)]]
 
     def predictions(self, scores: Array) -> Array:
         """Return labels; a score of exactly 0 predicts the positive class."""
@@ -109,8 +131,11 @@ class _Unknown:
 _UNKNOWN = _Unknown()
 
 
-def _one_like(label: Any) -> Any:
-    return True if isinstance(label, (bool, np.bool_)) else type(label)(1)
+def _side(label: Any) -> int | None:
+    """Return 1 for the label 1 (or True), 0 for 0, -1 (or False), None for any other."""
+    if isinstance(label, str) or label not in (-1, 0, 1):
+        return None
+    return int(label == 1)
 
 
 def _equal(y: Array, label: Any) -> Array:
@@ -129,8 +154,9 @@ def sorted_labels(labels: Any) -> list[Any]:
 
 
 def label_array(labels: list[Any]) -> Array:
-    """Return labels as an array of their common type."""
-    if len({type(v) for v in labels}) > 1:
+    """Return labels as an array of their common type; numbers of any kind have one."""
+    numbers = all(isinstance(v, (bool, int, float)) for v in labels)
+    if not numbers and len({type(v) for v in labels}) > 1:
         return np.array(labels, dtype=object)
     return np.array(labels)
 
@@ -149,10 +175,14 @@ def first_rows(y: Array, state: Classes) -> dict[int, Any]:
     return firsts
 
 
-def joined(parts: list[Array], y: Array) -> Array:
-    """Return predictions as one array; a first None becomes 1 where labels are -1/1 or 0/1."""
-    if y.dtype.kind in "biuf" and len(y) and y[0] in (-1, 0, 1):
-        parts = [np.ones(len(p), y.dtype) if p.dtype == object else p for p in parts]
+def joined(pieces: list[tuple[Classes, Array]], y: Array) -> Array:
+    """Return predictions as one array; before any class is known, None (1 for -1/1 and 0/1)."""
+    parts = [classes.predictions(scores) for classes, scores in pieces]
+    if y.dtype.kind in "biuf" and len(y) and _side(y[0].item()) is not None:
+        unknown = [not classes.labels for classes, _ in pieces]
+        parts = [
+            np.ones(len(p), y.dtype) if new else p for p, new in zip(parts, unknown, strict=True)
+        ]
     if any(p.dtype == object for p in parts):
         parts = [p.astype(object) for p in parts]
     return np.concatenate(parts) if parts else np.zeros(0, y.dtype)

@@ -19,6 +19,7 @@ from onkel.estimators.classes import (
     sorted_labels,
 )
 from onkel.learner import Learner
+from onkel.params import NON_NEGATIVE as WEIGHT
 
 Array = NDArray[Any]
 
@@ -126,7 +127,7 @@ class KernelClassifier(Estimator):
             self._check_proba()
         pieces, known = self._learn(X, y, classes, sample_weight)
         if output == "prediction":
-            return joined([c.predictions(s) for c, s in pieces], self._labels(y, warn=False))
+            return joined(pieces, self._labels(y, warn=False))
         wide = [aligned(c, s, known) for c, s in pieces]
         scores = np.concatenate(wide) if wide else np.zeros((0, max(known.outputs, 1)))
         return (
@@ -176,7 +177,7 @@ class KernelClassifier(Estimator):
             assert settings is not None
             learner = self._begin(X, settings, rows, state.outputs)
         else:
-            learner = self._safe(len(rows), force=bool(firsts))
+            learner = self._safe(weight, force=bool(firsts))
         pieces = self._learn_pieces(learner, state, rows, y, weight, firsts)
         counts = dict(getattr(self, "class_count_", {}))
         for label in y.tolist():
@@ -195,17 +196,18 @@ class KernelClassifier(Estimator):
         for start, stop in pairwise(edges):
             before = state.copy()
             if start in firsts:
-                state.admit(firsts[start], learner if learner.columns else None)
-                while learner.columns < state.outputs:
-                    learner.add_column()
+                state.admit(firsts[start], learner)
             part = slice(start, stop)
-            own = None if self._own is None else self._own[part]
             targets = state.targets(y[part])
-            scores, _ = self._learn_rows(learner, rows[part], targets, weight[part], own)
-            if start in firsts:
-                pieces.append((before, scores[:1]))
-                scores = scores[1:]
-            pieces.append((state.copy(), scores))
+            scores, _ = self._learn_rows(learner, rows[part], targets, weight[part], start)
+            new = int(start in firsts)  # that row was predicted without its own class
+            if new:
+                pieces.append((before, state.before(before, scores[:1])))
+            pieces.append((state.copy(), scores[new:]))
+            counted = weight[part] > 0
+            known = counted & (np.arange(start, stop) >= start + new)
+            learner.mistakes += state.mistakes(scores[known], y[part][known])
+            learner.mistakes += int(np.count_nonzero(counted & ~known))
         return pieces
 
     def _named(self, state: Classes, classes: Any, fresh: bool, y: Array) -> Classes:
@@ -229,6 +231,8 @@ class KernelClassifier(Estimator):
         if self.class_weight is None:
             return np.ones(len(y))
         if isinstance(self.class_weight, dict):
+            for label, weight in self.class_weight.items():
+                WEIGHT.check(type(self).__name__, f"class_weight[{label!r}]", weight)
             return np.array([float(self.class_weight.get(v, 1.0)) for v in y.tolist()])
         if self.class_weight != "balanced":
             raise ValueError(
@@ -238,7 +242,7 @@ class KernelClassifier(Estimator):
         weights = np.empty(len(y))
         for i, label in enumerate(y.tolist()):
             counts[label] = counts.get(label, 0) + 1
-            classes = max(len(counts), len(state.known))
+            classes = max(len(counts), state.named)
             weights[i] = sum(counts.values()) / (classes * counts[label])
         return weights
 
@@ -267,7 +271,7 @@ class KernelClassifier(Estimator):
         return self._predict_proba
 
     def _check_proba(self) -> None:
-        loss = self._loss()
+        loss = self._learner.loss if hasattr(self, "_learner") else self._loss()
         if not isinstance(loss, losses.Logistic):
             raise AttributeError(
                 f"predict_proba needs loss='logistic'; this {type(self).__name__} has {loss!r}, "
@@ -280,6 +284,8 @@ class KernelClassifier(Estimator):
 
     @staticmethod
     def _probabilities(classes: Classes, scores: Array) -> Array:
+        if len(classes.known) == 1:
+            return np.ones((len(scores), 1))
         decision = classes.decisions(scores)
         if decision.ndim == 1:
             p = 0.5 * (1.0 + np.tanh(0.5 * decision))

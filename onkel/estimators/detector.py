@@ -154,8 +154,8 @@ class NoveltyDetector(Estimator):
             assert settings is not None
             learner = self._begin(X, settings, rows, 1)
         else:
-            learner = self._safe(len(rows))
-        result = self._learn_rows(learner, rows, np.zeros((len(rows), 1)), weight, self._own)
+            learner = self._safe(weight)
+        result = self._learn_rows(learner, rows, np.zeros((len(rows), 1)), weight)
         self._keep(learner, X)
         return result
 

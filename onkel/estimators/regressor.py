@@ -158,12 +158,12 @@ class KernelRegressor(Estimator):
             assert settings is not None
             learner = self._begin(X, settings, rows, Y.shape[1])
         else:
-            learner = self._safe(len(rows))
+            learner = self._safe(weight)
             if Y.shape[1] != learner.columns:
                 raise ValueError(
                     f"y has {Y.shape[1]} targets per row, but this model learns {learner.columns}."
                 )
-        result = self._learn_rows(learner, rows, Y, weight, self._own)
+        result = self._learn_rows(learner, rows, Y, weight)
         self._keep(learner, X)
         if fresh:
             self.n_outputs_ = Y.shape[1]
@@ -188,7 +188,7 @@ class KernelRegressor(Estimator):
         return self._shaped(scores - width), self._shaped(scores + width)
 
     def _check_interval(self) -> None:
-        loss = self._loss()
+        loss = self._learner.loss if hasattr(self, "_learner") else self._loss()
         if not isinstance(loss, (losses.EpsilonInsensitive, losses.Huber)) or loss.nu is None:
             raise ValueError(
                 "Intervals need a loss whose width follows nu, for example "
@@ -197,8 +197,13 @@ class KernelRegressor(Estimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return R^2, averaged over the targets."""
-        Y, _ = self._targets(y)
-        error = Y - self._fitted().scores(self._rows(X))
+        learner, rows, (Y, _) = self._fitted(), self._rows(X), self._targets(y)
+        inputs.same_length(rows, Y)
+        if Y.shape[1] != learner.columns:
+            raise ValueError(
+                f"y has {Y.shape[1]} targets per row, but this model learns {learner.columns}."
+            )
+        error = Y - learner.scores(rows)
         w = inputs.weights_of(sample_weight, len(Y))[:, None]
         around = Y - (w * Y).sum(axis=0) / w.sum()
         total = (w * around**2).sum(axis=0)

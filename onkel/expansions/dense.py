@@ -121,7 +121,8 @@ class DenseTerms:
         program = self.kernel.program()
         if program is None:
             return np.asarray(self.kernel.diag_values(self._z(queries.v)), np.float64)
-        return np.array(diag_of_norms(program, queries.norm.astype(np.float64)))
+        with np.errstate(over="ignore"):
+            return np.array(diag_of_norms(program, queries.norm.astype(np.float64)))
 
     def oldest(self, count: int) -> Queries:
         """Return the oldest terms as queries."""
@@ -180,6 +181,10 @@ class DenseTerms:
         panel, lane = self.slots(0, self.count)
         self.panels[panel, :, lane], self.norms[panel, lane] = rows, norms
         self.coef[panel, :, lane], self.births[: self.count] = coef, births
+
+    def insert_columns(self, at: list[int]) -> None:
+        """Insert coefficients of 0 before the columns `at`."""
+        self.coef = np.ascontiguousarray(np.insert(self.coef, at, 0.0, axis=1))
 
     def remix(self, mixing: Array) -> None:
         """Replace every term's coefficients a by a @ mixing (fold, wipe, add an output)."""

@@ -122,6 +122,11 @@ class StringTerms:
             for piece, amount in features.items():
                 self.weights[piece] = self.weights[piece] + amount * a
 
+    def insert_columns(self, at: list[int]) -> None:
+        """Insert coefficients of 0 before the columns `at`."""
+        self.columns += len(at)
+        self._refill([(f, np.insert(a, at, 0.0), birth) for f, a, birth in self.terms])
+
     def remix(self, mixing: Array) -> None:
         """Replace every term's coefficients a by a @ mixing, and sum the weights anew."""
         self.columns = mixing.shape[1]

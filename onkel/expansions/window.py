@@ -72,11 +72,11 @@ class Window(Part):
         terms = self.terms
         if terms == "auto":
             terms = None if bounded else DEFAULT_TERMS
-        cap = bounds.NEVER if terms is None else int(terms)
+        cap = bounds.NEVER if terms is None else min(int(terms), bounds.NEVER)
         if self.growth is not None:
             return BoundWindow(cap, growth=self.growth, start=self._growth_start(rule))
         age = self.age if self.tolerance is None else self._age_for(rule, loss, kernel)
-        return BoundWindow(cap, age=bounds.NEVER if age is None else int(age))
+        return BoundWindow(cap, age=bounds.NEVER if age is None else min(int(age), bounds.NEVER))
 
     def _age_for(self, rule: BoundRule, loss: Loss, kernel: Kernel) -> int:
         rate = getattr(rule, "constant", None)

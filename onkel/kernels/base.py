@@ -92,6 +92,9 @@ class Kernel(Part):
 
     __rmul__ = __mul__
 
+    def __radd__(self, other: Any) -> Kernel:
+        return self if other == 0 else NotImplemented  # sum([k1, k2]) starts from 0
+
 
 def diag_of_norms(program: Program, norm2: Array) -> Array:
     """k(x, x) from the squared lengths alone."""
@@ -108,6 +111,15 @@ def _matrix(X: Any) -> Array:
             f"A kernel takes matrices (rows of numbers); got an array of {X.ndim} axes."
         )
     return X
+
+
+def _depth(program: Program) -> int:
+    """The stack that a program needs."""
+    depth = most = 0
+    for op, *_ in program:
+        depth += {Op.SUM: -1, Op.PRODUCT: -1, Op.SCALE: 0}.get(Op(op), 1)
+        most = max(most, depth)
+    return most
 
 
 def _on_numbers(kernel: Any) -> None:
@@ -143,7 +155,9 @@ class _Pair(Kernel):
         left, right = self.left.program(), self.right.program()
         if left is None or right is None:
             return None
-        return [*left, *right, (int(self.op), 0.0, 0.0, 0)]
+        # Both operations commute: the deeper side first needs the smaller stack.
+        first, second = sorted((left, right), key=_depth, reverse=True)
+        return [*first, *second, (int(self.op), 0.0, 0.0, 0)]
 
     def values(self, X: Array, Z: Array) -> Array:
         if self.program() is not None:

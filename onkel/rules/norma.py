@@ -102,6 +102,11 @@ class Norma(Rule):
             lam = float(self.regularization)
         else:
             lam = 1.0 / (first * float(DEFAULT_MEMORY if self.memory is None else self.memory))
+        if not np.isfinite(lam):
+            raise ValueError(
+                f"Norma: learning_rate {first:g} is too small: with this memory the regularization "
+                "1/(learning_rate * memory) is not finite. Raise learning_rate."
+            )
         return BoundNorma(self, schedule, lam)
 
     def _lam_of(self, schedule: Regularized) -> float:

@@ -6,9 +6,12 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <new>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <tuple>
 #include <vector>
@@ -148,6 +151,8 @@ void sums(const std::vector<NodeTuple>& program, const In<T>& q, const In<T>& v,
                            ? ((queries.rows + pieces - 1) / pieces + grain - 1) / grain * grain
                            : queries.rows;
   std::vector<std::thread> pool;
+  pool.reserve(static_cast<size_t>(std::max<int64_t>(pieces, 1)));
+  std::atomic<bool> failed{false};
   for (int64_t start = 0; start < queries.rows; start += step) {
     auto part = queries;
     part.q += start * queries.d;
@@ -156,16 +161,26 @@ void sums(const std::vector<NodeTuple>& program, const In<T>& q, const In<T>& v,
     part.norm += start;
     part.rows = std::min(step, queries.rows - start);
     double* target = out.data() + start * columns;
-    auto work = [=, &nodes] {
-      run(Program{nodes.data(), static_cast<int>(nodes.size())}, part, terms, coef.data(), columns,
-          target);
+    auto work = [=, &nodes, &failed] {
+      try {
+        run(Program{nodes.data(), static_cast<int>(nodes.size())}, part, terms, coef.data(),
+            columns, target);
+      } catch (const std::bad_alloc&) {
+        failed = true;
+      }
     };
-    if (start + step < queries.rows)
-      pool.emplace_back(work);
-    else
+    if (start + step >= queries.rows) {
       work();
+      continue;
+    }
+    try {
+      pool.emplace_back(work);
+    } catch (const std::system_error&) {  // no more threads to be had: do it here
+      work();
+    }
   }
   for (auto& t : pool) t.join();
+  if (failed) throw std::bad_alloc();
 }
 
 template <class T>

@@ -2,7 +2,6 @@
 // evaluated in registers and first-level cache; no block x terms matrix is written.
 #pragma once
 #include <cmath>
-#include <cstdlib>
 
 #include "api.hpp"
 #include "simd.hpp"
@@ -194,14 +193,14 @@ inline void run_groups(Program program, const Queries<T>& queries, const Panels<
   Tile<T, R> tile;
   const Needs needs = needs_of(program);
   const int64_t d = queries.d, groups = (last_row - first_row + R - 1) / R;
-  const size_t each = static_cast<size_t>(2 * R * (d > 0 ? d : 1));
-  T* memory = static_cast<T*>(std::malloc(sizeof(T) * each * static_cast<size_t>(groups)));
-  Group<T, R>* all =
-      static_cast<Group<T, R>*>(std::malloc(sizeof(Group<T, R>) * static_cast<size_t>(groups)));
+  const int64_t each = 2 * R * d;
+  Memory<T> memory(each * groups);
+  Memory<Group<T, R>> storage(groups);
+  Group<T, R>* all = storage.data;
   for (int64_t g = 0; g < groups; ++g) {
     all[g].d = d;
     all[g].width = queries.width;
-    all[g].q = memory + static_cast<size_t>(g) * each;
+    all[g].q = memory.data + g * each;
     all[g].v = all[g].q + R * d;
     fill_group(all[g], queries, first_row + g * R);
   }
@@ -214,8 +213,6 @@ inline void run_groups(Program program, const Queries<T>& queries, const Panels<
       visit(first_row + g * R, p, panel, tile.slot[0]);
     }
   }
-  std::free(all);
-  std::free(memory);
 }
 
 // out[row][column] = sum over terms of coef[panel][column][lane] * k(row, term).

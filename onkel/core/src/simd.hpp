@@ -3,9 +3,24 @@
 // set, and a shared inline function could otherwise be linked from the wrong one.
 #pragma once
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <new>
 
 namespace {
+
+// Zeroed memory that frees itself.
+template <class T>
+struct Memory {
+  T* data;
+  explicit Memory(int64_t n)
+      : data(static_cast<T*>(std::calloc(n > 0 ? static_cast<size_t>(n) : 1, sizeof(T)))) {
+    if (!data) throw std::bad_alloc();
+  }
+  ~Memory() { std::free(data); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+};
 
 #if defined(__AVX512F__)
 constexpr int kBytes = 64;

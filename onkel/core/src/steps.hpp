@@ -2,7 +2,6 @@
 // that `rows` computed beforehand. The readable form is onkel/core/numpy_core.py.
 #pragma once
 #include <cmath>
-#include <cstdlib>
 
 #include "api.hpp"
 #include "simd.hpp"
@@ -240,18 +239,18 @@ inline bool must_stop(const Block& b, const bool* wiped) {
 void steps(const StepInput& in, StepOutput& out) {
   const int64_t n = in.old_count + in.rows, columns = in.columns;
   const int64_t wide = in.average ? 2 * columns : columns;
-  double* memory = static_cast<double*>(
-      std::calloc(static_cast<size_t>(n * wide + 2 * columns), sizeof(double)));
-  bool* flags = static_cast<bool*>(std::calloc(static_cast<size_t>(n + columns), 1));
+  Memory<double> memory(n * wide + 2 * columns);
+  Memory<bool> storage(n + columns);
+  bool* flags = storage.data;
   bool* wiped = flags + n;
   Block b{in,
           out,
           n,
           in.needs_norm ? in.old_count : 0,
           wide,
-          memory,
-          memory + n * wide,
-          memory + n * wide + columns,
+          memory.data,
+          memory.data + n * wide,
+          memory.data + n * wide + columns,
           flags,
           0,
           in.live};
@@ -286,8 +285,6 @@ void steps(const StepInput& in, StepOutput& out) {
   }
   out.done = t;
   write_out(b, t, wiped);
-  std::free(flags);
-  std::free(memory);
 }
 
 }  // namespace
