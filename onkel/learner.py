@@ -251,14 +251,13 @@ class Learner:
             self.terms = self.terms.following(np.asarray(X[0], float))
         queries = self.terms.prepare(X)
         y = np.ascontiguousarray(self.targets.standardised(Y[part]), np.float64)
-        task = self._task(queries, y, weight[part], own)
-        bad = np.flatnonzero(~np.isfinite(task.diag[task.old_count :]))
+        bad = np.flatnonzero(~np.isfinite(self.terms.diag(queries)))
         if len(bad):
             raise ValueError(
                 f"Row {first + start + bad[0]}: k(x, x) is not finite under {self.kernel!r}; its "
                 f"values are too large{self._advice}. The model was not changed."
             )
-        result = core.steps(task)
+        result = core.steps(self._task(queries, y, weight[part], own))
         if result.bad_row >= 0:
             raise ValueError(
                 f"Row {first + start + result.bad_row}: the step leaves the floating range (score "

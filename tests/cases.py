@@ -83,7 +83,7 @@ FACTORS: dict[str, tuple[Any, ...]] = {
     "average": (False, True),
     "norm": (False, True, "p=1.5"),
     "outputs": (1, 3),
-    "threshold_rate": (1.0, 3.0),
+    "threshold_rate": (1.0, 3.0, "3 and 0.2"),
     "intercept": (True, False),
 }
 
@@ -162,8 +162,10 @@ def build(case: dict[str, Any], features: int = 3) -> Twins:
     kernel, naive_kernel = KERNELS[case["kernel"]]
     rate, naive_rate, forgetting = SCHEDULES[case["schedule"]]
     power = 1.5 if case["norm"] == "p=1.5" else 2.0
+    apart = case["threshold_rate"] == "3 and 0.2"
+    outer, inner = (3.0, 0.2) if apart else (case["threshold_rate"], None)
     rule = rules.Norma(
-        learning_rate=rate, threshold_rate=case["threshold_rate"], regularizer=power,
+        learning_rate=rate, threshold_rate=outer, support_rate=inner, regularizer=power,
         track_norm=bool(case["norm"]), **forgetting,
     )  # fmt: skip
     bound = rule.bind(loss)
@@ -172,7 +174,7 @@ def build(case: dict[str, Any], features: int = 3) -> Twins:
     twin = naive.Norma(
         kernel=naive_kernel, loss=_naive_name(loss), outputs=case["outputs"],
         rate=naive_rate, lam=bound.lam, start=loss.start, nu=loss.nu,
-        support=getattr(loss, "support", None), threshold_rate=case["threshold_rate"],
+        support=getattr(loss, "support", None), threshold_rate=outer, support_rate=inner,
         intercept=case["intercept"], average=case["average"],
         omega_prime=None if power == 2.0 else (lambda r: r**0.5),
         scale=case["scale"], memory=bound.memory, targets_scaled=case["scale"] and regression,

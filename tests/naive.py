@@ -200,11 +200,13 @@ class Norma:
     """f <- shrink f + eta w (-l') k(x, .), b <- b + eta w (-l'), a number by nu, truncation."""
 
     def __init__(self, *, kernel, loss, rate, lam, start, outputs=1, nu=None, support=None,
-                 threshold_rate=1.0, intercept=True, max_terms=None, age=None, average=False,
+                 threshold_rate=1.0, support_rate=None, intercept=True, max_terms=None, age=None,
+                 average=False,
                  omega_prime=None, scale=False, memory=math.inf, targets_scaled=False,
                  moments_eps=2.2e-16):  # fmt: skip
         self.kernel, self.loss, self.outputs, self.rate, self.lam = kernel, loss, outputs, rate, lam
         self.nu, self.support, self.threshold_rate = nu, support, threshold_rate
+        self.support_rate = threshold_rate if support_rate is None else support_rate
         self.intercept = intercept and loss != "novelty"  # no b for novelty
         self.max_terms, self.age, self.average = max_terms, age, average
         self.omega_prime = omega_prime
@@ -305,7 +307,8 @@ class Norma:
             if self.nu is not None:
                 self.alert[o] += self.threshold_rate * step * (self.nu - alert)
         if self.nu is not None:
-            self.threshold[o] += self.threshold_rate * step * direction
+            rate = self.support_rate if self.loss == "novelty" else self.threshold_rate
+            self.threshold[o] += rate * step * direction
         if self.intercept:
             self.b[o] += step * slope
         self.near_by_trial[-1] = min(self.near_by_trial[-1], distance)

@@ -138,3 +138,23 @@ def test_scale_is_folded_long_before_it_underflows(rng):
     clf.partial_fit(X, y)
     assert 1e-3 <= clf._learner.state[0, Field.SCALE] <= 1
     assert np.all(np.isfinite(clf.decision_function(X)))
+
+
+@pytest.mark.parametrize("window", [{"terms": 7}, {"age": 9}, {"age": 12, "terms": 5}])
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_norm_by_recurrence_equals_recomputation_after_every_step(rng, window, outputs):
+    """Drops included: each costs a second evaluation, and the sum must not drift."""
+    reg = KernelRegressor(
+        kernel=kernels.Matern(1.5, 1.0), scale=False, expansion=expansions.Window(**window),
+        rule=rules.Norma(learning_rate=0.4, memory=25, track_norm=True),
+    )  # fmt: skip
+    X, Y = rng.normal(size=(150, 2)), rng.normal(size=(150, outputs))
+    for x, y in zip(X, Y, strict=True):
+        reg.partial_fit(x[None], y[None])
+        learner = reg._learner
+        rows = learner.terms.raw_rows()
+        a = learner.terms.coefs(0, reg.n_terms_) * learner.state[:, Field.SCALE]
+        truth = np.sqrt(np.einsum("ic,ij,jc->c", a, kernels.Matern(1.5, 1.0)(rows), a))
+        np.testing.assert_allclose(np.atleast_1d(reg.diagnostics_["norm"]), truth, rtol=1e-10)
+    whole = KernelRegressor(**reg.get_params(deep=False)).partial_fit(X, Y)
+    np.testing.assert_allclose(whole.diagnostics_["norm"], reg.diagnostics_["norm"], rtol=1e-10)

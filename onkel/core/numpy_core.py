@@ -53,7 +53,12 @@ _DIRECT = 4
 
 
 def matrix(program: Program, queries: Queries, rows: Array, norms: Array) -> Array:
-    """k(query, row) for all pairs, as float64."""
+    """k(query, row) for all pairs, as float64; what overflows is left to the caller to see."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _matrix(program, queries, rows, norms)
+
+
+def _matrix(program: Program, queries: Queries, rows: Array, norms: Array) -> Array:
     ops = {node[0] for node in program}
     q, v, off, norm, width = queries.q, queries.v, queries.off, queries.norm, queries.width
     dot = dist2 = dist1 = None
