@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from onkel.core.layout import LossCode, Verdict
-from onkel.params import FRACTION, POSITIVE, Accept, Part
+from onkel.params import FRACTION, POSITIVE, Accept, Part, pick
 
 __all__ = [
     "Absolute", "EpsilonInsensitive", "Huber", "Logistic", "Loss", "Novelty", "SoftMargin",
@@ -355,10 +355,4 @@ REGISTRY: dict[str, type[Loss]] = {
 
 def get(loss: Any) -> Loss:
     """Return a loss from an object or a name."""
-    if isinstance(loss, Loss):
-        return loss
-    if isinstance(loss, str) and loss in REGISTRY:
-        return REGISTRY[loss]()
-    raise ValueError(
-        f"loss must be one of {sorted(REGISTRY)} or an object from onkel.losses; got {loss!r}."
-    )
+    return pick("loss", loss, Loss, REGISTRY)

@@ -10,7 +10,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -93,6 +93,21 @@ class Part:
     def with_params(self, **changes: Any) -> Self:
         """Return a copy with some parameters changed; ``outer__inner`` reaches inside."""
         return type(self)(**nested_changes(self, self.get_params(deep=False), changes))
+
+
+PartT = TypeVar("PartT", bound=Part)
+
+
+def pick(what: str, value: Any, base: type[PartT], registry: Mapping[str, type[PartT]]) -> PartT:
+    """Return a part from an object or a name; raise a ValueError that lists the names."""
+    if isinstance(value, base):
+        return value
+    if isinstance(value, str) and value in registry:
+        return registry[value]()
+    raise ValueError(
+        f"{what} must be one of {sorted(registry)} or an object of onkel (a {base.__name__}); "
+        f"got {value!r}."
+    )
 
 
 def nested_changes(

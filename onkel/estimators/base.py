@@ -35,6 +35,15 @@ class Estimator:
     task: ClassVar[str]
     outputs: ClassVar[tuple[str, ...]]
     """What ``predict_then_learn(output=...)`` offers."""
+    kernel: Any
+    loss: Any
+    rule: Any
+    expansion: Any
+    scale: bool
+    fit_intercept: bool | str
+    passes: int
+    average: bool
+    n_jobs: int | None
     _learner: Learner
     _own: Array | None = None
     """During fit: the trial at which each row's term was stored."""
@@ -96,28 +105,28 @@ class Estimator:
                     f"{owner}: {name} must be True or False; got {getattr(self, name)!r}."
                 )
         loss = self._loss()
-        rule = self._part("rule", self.rule)  # type: ignore[attr-defined]
+        rule = self._part("rule", self.rule)
         if loss.task != self.task:
             raise ValueError(f"{owner}: loss {loss!r} is for {loss.task}, not for {self.task}.")
         if loss.task not in rule.tasks:
             raise ValueError(f"{owner}: rule {rule!r} accepts {rule.tasks}, not {loss.task}.")
         return Settings(
-            kernel=kernels.get(self.kernel),  # type: ignore[attr-defined]
+            kernel=kernels.get(self.kernel),
             loss=loss,
             rule=rule,
-            expansion=expansions.get(self.expansion),  # type: ignore[attr-defined]
-            scale=bool(self.scale),  # type: ignore[attr-defined]
+            expansion=expansions.get(self.expansion),
+            scale=bool(self.scale),
             intercept=self._intercept(rule),
-            average=bool(self.average),  # type: ignore[attr-defined]
-            threads=_threads(self.n_jobs),  # type: ignore[attr-defined]
+            average=bool(self.average),
+            threads=_threads(self.n_jobs),
         )
 
     def _loss(self) -> losses.Loss:
-        loss: losses.Loss = self._part("loss", self.loss)  # type: ignore[attr-defined]
+        loss: losses.Loss = self._part("loss", self.loss)
         return loss
 
     def _intercept(self, rule: Any) -> bool:
-        wanted = self.fit_intercept  # type: ignore[attr-defined]
+        wanted = self.fit_intercept
         if not (wanted == "auto" or isinstance(wanted, (bool, np.bool_))):
             raise ValueError(
                 f"{type(self).__name__}: fit_intercept must be True, False or 'auto'; "
@@ -137,7 +146,7 @@ class Estimator:
         if wanted != "auto":
             return bool(wanted)
         # Standardised targets are centred already; an offset would only walk about.
-        return possible and not (self.task == "regression" and bool(self.scale))  # type: ignore[attr-defined]
+        return possible and not (self.task == "regression" and bool(self.scale))
 
     # -- rows ----------------------------------------------------------------------------------
 
@@ -250,7 +259,7 @@ class Estimator:
             raise ValueError("sample_weight is zero for every row: there is nothing to learn from.")
         fresh = type(self)(**self.get_params(deep=False))
         fresh._own = np.zeros(len(rows), np.int64)
-        for _ in range(int(self.passes)):  # type: ignore[attr-defined]
+        for _ in range(int(self.passes)):
             fresh._pass(X, y, weight)
         del fresh._own
         self._reset()
@@ -290,7 +299,7 @@ class Estimator:
         from sklearn.utils import Tags, TargetTags
         from sklearn.utils._tags import InputTags
 
-        kernel = self._part("kernel", self.kernel, quiet=True)  # type: ignore[attr-defined]
+        kernel = self._part("kernel", self.kernel, quiet=True)
         strings = getattr(kernel, "domain", "numbers") == "strings"
         return Tags(
             estimator_type=None,

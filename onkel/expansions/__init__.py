@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from onkel.expansions.window import Window
+from onkel.params import pick
 
 __all__ = ["Window", "get"]
 
@@ -13,11 +14,4 @@ REGISTRY: dict[str, type[Window]] = {"window": Window}
 
 def get(expansion: Any) -> Window:
     """Return an expansion from an object or a name."""
-    if isinstance(expansion, Window):
-        return expansion
-    if isinstance(expansion, str) and expansion in REGISTRY:
-        return REGISTRY[expansion]()
-    raise ValueError(
-        f"expansion must be one of {sorted(REGISTRY)} or an object from onkel.expansions; "
-        f"got {expansion!r}."
-    )
+    return pick("expansion", expansion, Window, REGISTRY)

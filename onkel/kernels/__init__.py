@@ -15,6 +15,7 @@ from onkel.kernels.function import Function
 from onkel.kernels.products import Linear, Polynomial
 from onkel.kernels.spectrum import Spectrum
 from onkel.kernels.stationary import Gaussian, Laplacian, Matern
+from onkel.params import pick
 
 __all__ = [
     "Function", "Gaussian", "Kernel", "Laplacian", "Linear", "Matern", "Polynomial", "Product",
@@ -33,13 +34,6 @@ REGISTRY: dict[str, type[Kernel]] = {
 
 def get(kernel: Any) -> Kernel:
     """Return a kernel from an object, a name, or a function of two matrices."""
-    if isinstance(kernel, Kernel):
-        return kernel
-    if isinstance(kernel, str) and kernel in REGISTRY:
-        return REGISTRY[kernel]()
-    if callable(kernel) and not isinstance(kernel, type):
+    if callable(kernel) and not isinstance(kernel, (Kernel, type)):
         return Function(kernel)
-    raise ValueError(
-        f"kernel must be one of {sorted(REGISTRY)}, an object from onkel.kernels, or a function "
-        f"of two matrices; got {kernel!r}."
-    )
+    return pick("kernel", kernel, Kernel, REGISTRY)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from onkel.params import pick
 from onkel.rules.base import Rule
 from onkel.rules.norma import Norma
 
@@ -14,10 +15,4 @@ REGISTRY: dict[str, type[Rule]] = {"norma": Norma}
 
 def get(rule: Any) -> Rule:
     """Return a rule from an object or a name."""
-    if isinstance(rule, Rule):
-        return rule
-    if isinstance(rule, str) and rule in REGISTRY:
-        return REGISTRY[rule]()
-    raise ValueError(
-        f"rule must be one of {sorted(REGISTRY)} or an object from onkel.rules; got {rule!r}."
-    )
+    return pick("rule", rule, Rule, REGISTRY)
