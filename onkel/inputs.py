@@ -123,7 +123,9 @@ def _to_float(X: Any, dtype: Any) -> Array:
             return np.ascontiguousarray(raw, dtype)
     except (ValueError, TypeError) as error:
         if isinstance(error, TypeError) and "NAType" not in str(error):
-            raise
+            raise TypeError(
+                f"X must hold numbers; {error}. A row is a list of numbers, one per feature."
+            ) from None
         raise ValueError(
             f"X must hold numbers, none of them missing; {error}. Encode text columns, or use a "
             "string kernel (kernels.Spectrum) on a list of strings."

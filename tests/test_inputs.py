@@ -63,6 +63,13 @@ def test_rows(model, X, match, method):
     refuse(model, match, X, LABELS, method=method)
 
 
+def test_rows_that_are_no_rows(model):
+    before = pickle.dumps(model)
+    with pytest.raises(TypeError, match=r"X must hold numbers.*A row is a list of numbers"):
+        model.learn_one({"heat": 1.0, "load": 2.0, "flow": 3.0}, 1)
+    assert pickle.dumps(model) == before
+
+
 def test_width(model):
     refuse(model, "X has 2 features, but .* is expecting 3", np.zeros((2, 2)), LABELS)
     refuse(model, "X has 4 features", np.zeros((2, 4)), method="predict")
