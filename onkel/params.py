@@ -31,7 +31,7 @@ class Accept:
 
     def describe(self) -> str:
         """The accepted values in words."""
-        left, right = "(["[not self.low_open], ")]"[not self.high_open]
+        left, right = "(" if self.low_open else "[", ")" if self.high_open else "]"
         low = "-inf" if math.isinf(self.low) else f"{self.low:g}"
         high = "inf" if math.isinf(self.high) else f"{self.high:g}"
         kind = "a whole number" if self.whole else "a number"

@@ -133,6 +133,7 @@ def test_one_row(kind):
         (lambda: rules.Norma(learning_rate=-1), "learning_rate must be"),
         (lambda: rules.Norma(learning_rate=True), "learning_rate must be"),
         (lambda: rules.Norma(regularization=-0.1), "regularization must be"),
+        (lambda: rules.Norma(track_norm="yes"), "track_norm must be True or False"),
         (lambda: losses.SoftMargin(nu=0.0), r"nu must be a number in \(0, 1\)"),
         (lambda: losses.SoftMargin(nu=1.0), r"nu must be a number in \(0, 1\)"),
         (lambda: losses.Novelty(nu=1.5), "promised alert rate"),

@@ -24,9 +24,6 @@ class DenseTerms:
     (and one more each for the average hypothesis). Lanes that hold no term have coefficient 0.
     """
 
-    block_rows = (16, 256)
-    """Smallest and largest block that pays."""
-
     def __init__(self, kernel: Kernel, frame: Frame, columns: int, limit: int) -> None:
         self.kernel = kernel
         self.frame = frame

@@ -25,8 +25,6 @@ class StringTerms:
     more is forgotten, so that no rounding dust stays behind.
     """
 
-    block_rows = (1, 1)
-
     def __init__(self, kernel: Spectrum, columns: int) -> None:
         self.kernel = kernel
         self.columns = columns

@@ -85,6 +85,8 @@ class Norma(Rule):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not isinstance(self.track_norm, bool):
+            raise ValueError(f"Norma: track_norm must be True or False; got {self.track_norm!r}.")
         if self.memory is not None and self.regularization is not None:
             raise ValueError(
                 f"Norma: memory={self.memory!r} and regularization={self.regularization!r} were "
