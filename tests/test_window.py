@@ -158,3 +158,24 @@ def test_norm_by_recurrence_equals_recomputation_after_every_step(rng, window, o
         np.testing.assert_allclose(np.atleast_1d(reg.diagnostics_["norm"]), truth, rtol=1e-10)
     whole = KernelRegressor(**reg.get_params(deep=False)).partial_fit(X, Y)
     np.testing.assert_allclose(whole.diagnostics_["norm"], reg.diagnostics_["norm"], rtol=1e-10)
+
+
+@pytest.mark.parametrize("power", [2.0, 1.5])
+def test_norm_survives_the_loss_of_its_largest_term(rng, power):
+    """A drop that takes nearly all of ||f||^2 away leaves no digits: it must be summed anew."""
+    reg = KernelRegressor(
+        kernel=kernels.Gaussian(1.0), loss="absolute", scale=False, fit_intercept=False,
+        expansion=expansions.Window(terms=4),
+        rule=rules.Norma(
+            learning_rate=0.3, regularization=1e-4, track_norm=True, regularizer=power
+        ),
+    )  # fmt: skip
+    X, y = rng.normal(size=(60, 2)), 1e9 * rng.choice([-1.0, 1.0], size=60)
+    weight = np.where(np.arange(60) % 9 == 0, 1e5, 1e-4)  # one huge term, then tiny ones
+    smallest, largest = np.inf, 0.0
+    for x, target, w in zip(X, y, weight, strict=True):
+        reg.partial_fit(x[None], [target], sample_weight=[w])
+        norm, truth = reg.diagnostics_["norm"], np.sqrt(reg._learner.norm2()[0])
+        assert math.isclose(norm, truth, rel_tol=1e-9)
+        smallest, largest = min(smallest, norm), max(largest, norm)
+    assert largest > 1e8 * smallest
