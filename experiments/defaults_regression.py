@@ -9,6 +9,11 @@ with River 0.26.1 (RIVER) take their place. Expected: below the best of River's 
 targets; whether it is also below the best on standardised targets is in the table. River's
 neighbours search at random, unseeded by default: their figures move by about 1 %.
 
+The defaults were picked from about 600 settings by looking at these same four sets, so the figures
+flatter them. On series that took no part in the choice the mean absolute error fell as well, from
+the first defaults (Gaussian, Huber of 1, offset) to these: Lorenz 0.313 to 0.217, Mackey-Glass 30
+0.0292 to 0.0134, Santa Fe laser 4.58 to 2.62.
+
 --study adds a table of other settings of onkel: what the offset, the kernel, the loss and the
 rate each bring.
 """

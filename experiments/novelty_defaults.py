@@ -13,6 +13,9 @@ The peer is scikit-learn's OneClassSVM(nu=0.05, gamma=1/64), which sees the whol
 once, standardised; onkel gets raw rows, in one pass. The grid covers the rule's threshold_rate and
 support_rate and the detector's support.
 
+The defaults were chosen on this same data, seed 0 included: over five seeds the AUC lies 0.008
+below OneClassSVM's in the mean, and within 0.01 of it in three of the five.
+
 Expected at seed 0, for NoveltyDetector() as it comes: AUC at least OneClassSVM's less 0.01, and a
 rate within 10 % of nu. --quick runs one seed instead of five.
 """

@@ -10,11 +10,12 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
 from onkel import streams
-from onkel.app.trial import CHANCE, Trial, classifier, detector, run
+from onkel.app.trial import CHANCE, FITTED, Trial, classifier, detector, run
 
 EXAMPLES = 86_400
 FAULTS = 12
@@ -53,7 +54,7 @@ def text_table(trial: Trial) -> str:
     rule = "-" * max(map(len, lines))
     note = (
         f"A fault is found if at most {CHANCE:.0%} of all fault-free stretches of its length\n"
-        "hold as many alerts."
+        "hold as many alerts.\n" + textwrap.fill(FITTED, 79)
     )
     return "\n".join([rule, *lines, rule, note])
 

@@ -10,7 +10,7 @@ from bokeh.resources import Resources
 import onkel
 from onkel.app import figures
 from onkel.app.page import STYLE, TEMPLATE
-from onkel.app.trial import CHANCE, NU, TERMS, Trial, Verdict
+from onkel.app.trial import CHANCE, FITTED, NU, TERMS, Trial, Verdict
 from onkel.streams.plant import DAY
 
 
@@ -51,7 +51,7 @@ def _lead(trial: Trial) -> str:
         f"{len(trial.plant.faults)} faults. Two onkel models see each reading once, judge it "
         "<em>before</em> they learn from it, and are never told about the faults: a novelty "
         "detector, which has promised how often it will raise an alert, and a classifier, which "
-        "predicts whether the product is within tolerance."
+        f"predicts whether the product is within tolerance. {FITTED}"
     )
 
 

@@ -23,6 +23,12 @@ MEMORY = 20_000
 BLOCK = 500
 CHANCE = 0.01
 """A fault counts as found if at most this share of fault-free stretches had as many alerts."""
+FITTED = (
+    "Plant and settings (kernel width, memory, support, threshold step) were chosen while looking "
+    "at seeds 0 to 2, so those flatter; seeds 0 to 5 find 12, 11, 9, 12, 10 and 10 of 12 faults. "
+    "Try another seed."
+)
+"""Said beside the result, wherever it is shown (at the default number of examples)."""
 
 
 def detector() -> NoveltyDetector:

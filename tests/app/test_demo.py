@@ -11,6 +11,7 @@ import sys
 import numpy as np
 import pytest
 
+from onkel import core, streams
 from onkel.app import demo, trial
 from onkel.streams import Fault
 
@@ -189,3 +190,17 @@ def test_browser_draws_every_figure_without_complaint(html, tmp_path, width):
     assert any("document idle" in line for line in said)
     # The browser's note that it lays out once more is no error, and depends on its pace.
     assert [s for s in said if "[bokeh" not in s and "ResizeObserver" not in s] == []
+
+
+@pytest.mark.skipif(core.BACKEND == "numpy", reason="minutes in plain NumPy")
+def test_what_is_said_of_other_seeds_is_true():
+    """The caveat beside the result names counts; rounding may move one by a fault."""
+    said = re.search(r"seeds 0 to 5 find ([\d, and]+) of 12 faults", trial.FITTED)
+    counts = [int(n) for n in re.findall(r"\d+", said.group(1))]
+    for seed, count in enumerate(counts):
+        plant = streams.sensors(demo.EXAMPLES, seed, demo.FAULTS)
+        alerts = trial.run(trial.detector(), plant.X, None, "decision").output < 0
+        found = sum(trial.judge(fault, alerts, plant.faulty).found for fault in plant.faults)
+        assert abs(found - count) <= 1, f"seed {seed} finds {found}"
+    assert len(counts) == 6
+    assert "at seeds 0 to 2" in demo.text_table(demo.conduct(EXAMPLES, seed=0)).replace("\n", " ")
