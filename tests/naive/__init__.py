@@ -1,0 +1,68 @@
+"""The naive twins: the algorithms in plain loops over the formulas, the truth that tests need.
+
+f <- c (s f + a k(x, .)): every coefficient is multiplied at every shrink, every kernel value is
+one call on two rows, every norm is taken over all pairs. Imports nothing of the product.
+Kernels are functions of two single rows. The formulas are those of SPEC.md; N04 is Kivinen,
+Smola, Williamson (2004), A02 Kivinen, Smola, Williamson (2002), H01 Herbster (2001).
+"""
+
+from .kernels import (
+    add,
+    additive,
+    exponential,
+    gaussian,
+    laplacian,
+    linear,
+    matern,
+    matern_1d,
+    multiply,
+    polynomial,
+    scaled,
+    spectrum,
+    spline,
+)
+from .learner import Learner, Norma
+from .losses import COMPARING, TINY, judge
+from .primal import Coefficient, Primal, kappa, link, over_centres, p_norm
+from .rules import Descent, Rule, alma, alma_self_tuning, perceptron, projection, romma
+from .windows import Moments, age, growth, growth_t0_by_scan, is_refresh, tolerance_age
+
+__all__ = [
+    "COMPARING",
+    "TINY",
+    "Coefficient",
+    "Descent",
+    "Learner",
+    "Moments",
+    "Norma",
+    "Primal",
+    "Rule",
+    "add",
+    "additive",
+    "age",
+    "alma",
+    "alma_self_tuning",
+    "exponential",
+    "gaussian",
+    "growth",
+    "growth_t0_by_scan",
+    "is_refresh",
+    "judge",
+    "kappa",
+    "laplacian",
+    "linear",
+    "link",
+    "matern",
+    "matern_1d",
+    "multiply",
+    "over_centres",
+    "p_norm",
+    "perceptron",
+    "polynomial",
+    "projection",
+    "romma",
+    "scaled",
+    "spectrum",
+    "spline",
+    "tolerance_age",
+]
