@@ -1,4 +1,4 @@
-"""Theorems as functions: what truncation costs, and how large a window must be.
+"""Truncation: what dropping old terms costs, and how large a window must be.
 
 Symbols: eta the learning rate, lam the regularisation, c a bound on abs(l'), x2 a bound on
 k(x, x), tau an age in trials.

@@ -1,0 +1,74 @@
+"""Theorems as functions: what each paper promises, under which assumptions, with which numbers.
+
+A function takes the quantities that its theorem assumes and returns a :class:`Guarantee`: the
+bound, the tuning under which it holds (keyword arguments for the rule), and the margin to give the
+loss. All are stated for runs that start from 0, without offset, ``scale=False`` and, where nothing
+else is said, without truncation. The papers' printing errors are corrected, and each docstring says
+which.
+
+>>> promise = norma_mistakes(radius=4.0, bound=1.0, target_margin=1.0)
+>>> promise
+Guarantee(mistakes <= 16, margin=0.5, tuning={learning_rate: 1, regularization: 0})
+"""
+
+from __future__ import annotations
+
+from onkel.bounds.coefficients import (
+    coefficient_curvature,
+    coefficient_excess,
+    coefficient_function_norm,
+    coefficient_kappa,
+    coefficient_kappa_limit,
+    coefficient_norm,
+    coefficient_rate,
+    coefficient_risk_gap,
+    coefficient_strong_convexity,
+)
+from onkel.bounds.counts import (
+    alma_any_step,
+    alma_margin_errors,
+    alma_mistakes,
+    count_bound,
+    norma_any_step,
+    norma_margin_errors,
+    norma_mistakes,
+    step_size,
+)
+from onkel.bounds.guarantee import Guarantee, Rate
+from onkel.bounds.projections import projection_loss, projection_segment_loss
+from onkel.bounds.risk import (
+    horizon_risk,
+    norma_average_risk,
+    norma_risk,
+    norma_risk_truncated,
+    regularized_average_risk,
+    regularized_risk,
+    soft_margin_risk,
+)
+from onkel.bounds.surrogates import (
+    Exponential,
+    HingePower,
+    LogisticMargin,
+    SquaredMargin,
+    Surrogate,
+)
+from onkel.bounds.truncation import (
+    NEVER,
+    growth_start,
+    growth_window,
+    norm_bound,
+    truncation_age,
+    truncation_error,
+)
+
+__all__ = [
+    "NEVER", "Exponential", "Guarantee", "HingePower", "LogisticMargin", "Rate", "SquaredMargin",
+    "Surrogate", "alma_any_step", "alma_margin_errors", "alma_mistakes", "coefficient_curvature",
+    "coefficient_excess", "coefficient_function_norm", "coefficient_kappa",
+    "coefficient_kappa_limit", "coefficient_norm", "coefficient_rate", "coefficient_risk_gap",
+    "coefficient_strong_convexity", "count_bound", "growth_start", "growth_window",
+    "horizon_risk", "norm_bound", "norma_any_step", "norma_average_risk", "norma_margin_errors",
+    "norma_mistakes", "norma_risk", "norma_risk_truncated", "projection_loss",
+    "projection_segment_loss", "regularized_average_risk", "regularized_risk", "soft_margin_risk",
+    "step_size", "truncation_age", "truncation_error",
+]  # fmt: skip
