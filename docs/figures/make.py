@@ -19,10 +19,13 @@ from onkel import (
     KernelClassifier,
     KernelRegressor,
     NoveltyDetector,
+    bounds,
     evaluate,
     expansions,
+    kernels,
     losses,
     rules,
+    schedules,
 )
 
 HERE = Path(__file__).parent
@@ -148,13 +151,42 @@ def memory() -> None:
     save(figure, "memory.png")
 
 
+def regret() -> None:
+    """Regret of NORMA for three learning rates, with the bound of N04 Theorem 4."""
+    figure, ax = plt.subplots(figsize=(6.5, 3.0), layout="constrained")
+    rng, lam, eta = np.random.default_rng(0), 0.1, 1.0
+    X = rng.normal(size=(2000, 2))
+    y = np.where((X[:, 0] * X[:, 1] > 0) ^ (rng.uniform(size=2000) < 0.1), 1, -1)
+    rates = {
+        "η = 1/√t": (schedules.InverseSqrt(eta), ACCENT),
+        "η = 1": (1.0, ALARM),
+        "η = 0.03": (0.03, SOFT),
+    }
+    for name, (rate, colour) in rates.items():
+        clf = KernelClassifier(
+            kernel=kernels.Gaussian(gamma=1.0),
+            rule=rules.Norma(learning_rate=rate, regularization=lam),
+            scale=False, fit_intercept=False,
+        )  # fmt: skip
+        found = evaluate.regret(clf, X, y)
+        ax.plot(found.t, found.regret, "o-", ms=3, color=colour, label=name)
+    U = bounds.norm_bound(lam)
+    a = 2 * lam * U**2 * (2 * eta * lam + 1 / (eta * lam))
+    bound = a * np.sqrt(found.t) + U**2 / (2 * eta)
+    ax.plot(found.t, bound, color=INK, lw=1, ls=":", label="bound for η = 1/√t (N04 Th. 4)")
+    ax.plot(found.t, found.best, color=INK, lw=1, label="risk of the best in hindsight")
+    ax.set(xscale="log", yscale="log", xlabel="example", ylabel="cumulative")
+    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    save(figure, "regret.png")
+
+
 def save(figure: plt.Figure, name: str) -> None:
     """Write a picture beside this script."""
     figure.savefig(HERE / name, metadata={"Software": None})
     plt.close(figure)
 
 
-FIGURES = {"overview": overview, "alert_rate": alert_rate, "memory": memory}
+FIGURES = {"overview": overview, "alert_rate": alert_rate, "memory": memory, "regret": regret}
 
 if __name__ == "__main__":
     for wanted in sys.argv[1:] or FIGURES:
