@@ -4,13 +4,21 @@
 """
 
 from onkel import bounds, evaluate, expansions, kernels, losses, rules, schedules, streams
-from onkel.estimators import KernelClassifier, KernelRegressor, NoveltyDetector
+from onkel.estimators import (
+    KernelClassifier,
+    KernelRegressor,
+    LinearClassifier,
+    LinearRegressor,
+    NoveltyDetector,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
     "KernelClassifier",
     "KernelRegressor",
+    "LinearClassifier",
+    "LinearRegressor",
     "NoveltyDetector",
     "bounds",
     "evaluate",

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from onkel import bounds
 from onkel.core.layout import Field
-from onkel.learner import Learner
+from onkel.learner import Learner, TermLearner
 
 Array = NDArray[Any]
 
@@ -20,9 +20,10 @@ def report(learner: Learner) -> dict[str, Any]:
     classifies, has_norm = loss.task == "classification", learner.rule.needs_norm
     found: dict[str, Any] = {
         "t": learner.t,
-        "terms": int(learner.terms.count),
+        "terms": learner.size,
         "mistakes": learner.mistakes if classifies else None,
         "margin_errors": _plain(s[:, Field.MARGIN_ERRORS]) if classifies or loss.adaptive else None,
+        "updates": _plain(s[:, Field.UPDATES]),
         "loss": _plain(s[:, Field.LOSS]),
         "risk": _plain(s[:, Field.RISK]) if has_norm else None,
         "offset": _plain(s[:, Field.OFFSET]),
@@ -32,7 +33,7 @@ def report(learner: Learner) -> dict[str, Any]:
         "norm": _plain(np.sqrt(s[:, Field.NORM2])) if has_norm else None,
         "regularization": learner.rule.lam,
         "memory": learner.rule.memory,
-        "bytes": int(learner.terms.nbytes),
+        "bytes": learner.nbytes,
         "kernel": repr(learner.kernel),
         "scale": _scale(learner),
         **_rates(learner),
@@ -77,7 +78,7 @@ def _scale(learner: Learner) -> dict[str, Any]:
     """Return what standardisation and "auto" have chosen."""
     report: dict[str, Any] = {"gamma": getattr(learner.kernel, "gamma", None)}
     if learner.settings.scale and not learner.on_strings:
-        frame = learner.terms.frame
+        frame = learner.frame
         report["means"] = frame.mean.tolist()
         report["spreads"] = (1.0 / (frame.width * frame.unit)).tolist()
     if learner.targets.active:
@@ -88,6 +89,8 @@ def _scale(learner: Learner) -> dict[str, Any]:
 
 def _truncation_promise(learner: Learner) -> float | None:
     """Return the bound of N04 Proposition 1 for the window's age, or None if it gives none."""
+    if not isinstance(learner, TermLearner):
+        return None
     age = int(learner.window.ages(np.array([learner.t + 1]))[0])
     covered = learner.kernel.bound is not None and np.isfinite(learner.loss.lipschitz)
     if not covered or not learner.rule.lam or age >= learner.t:

@@ -19,12 +19,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from onkel.core.layout import LossCode, Verdict
+from onkel.core.layout import LossCode, NativeLoss, Verdict
 from onkel.params import FRACTION, POSITIVE, Accept, Part, pick
 
 __all__ = [
-    "Absolute", "EpsilonInsensitive", "Huber", "Logistic", "Loss", "Novelty", "SoftMargin",
-    "Squared", "get",
+    "Absolute", "EpsilonInsensitive", "Exponential", "Huber", "LeastSquares", "Logistic", "Loss",
+    "Novelty", "SoftMargin", "Squared", "get",
 ]  # fmt: skip
 
 
@@ -38,9 +38,12 @@ class Loss(Part):
     task: ClassVar[str] = "regression"
     """"classification", "regression" or "novelty"."""
     code: ClassVar[LossCode | None] = None
-    lipschitz: ClassVar[float] = math.inf
-    """Bound C on abs(l'), infinite where there is none."""
     nu: float | None = None
+
+    @property
+    def lipschitz(self) -> float:
+        """Bound C on abs(l'), infinite where there is none."""
+        return math.inf
 
     @property
     def default_rate(self) -> float:
@@ -66,46 +69,69 @@ class Loss(Part):
         """Return slope, outside, value and direction for one example."""
         raise NotImplementedError(f"{type(self).__name__} must define judge(z, y, threshold)")
 
-    def native(self) -> tuple[int, float, float] | None:
+    def native(self) -> NativeLoss | None:
         """What the compiled core needs to know, or None for a loss it does not know."""
         if self.code is None:
             return None
-        nu = -1.0 if self.nu is None else float(self.nu)
-        return int(self.code), nu, nu
+        return NativeLoss(int(self.code), -1.0 if self.nu is None else float(self.nu))
+
+
+class _Bounded(Loss):
+    """A loss whose slope is at most 1."""
+
+    @property
+    def lipschitz(self) -> float:
+        return 1.0
 
 
 @dataclass(frozen=True)
 class SoftMargin(Loss):
     """Soft margin (hinge at a margin) for y = -1 or +1.
 
-    ``max(0, rho - y z)``; with nu ``max(0, rho - y z) - nu rho`` and rho <- rho + eta (nu - sigma)
+    ``max(0, rho - y z)^power``; with nu ``max(0, rho - y z) - nu rho``, rho <- rho + eta (nu -
+    sigma)
 
     Parameters
     ----------
     margin : float, optional
-        rho; 1 by default. With `nu`, where rho starts: 0 by default.
+        rho; 1 by default (0 with ``rules.Perceptron``, where the loss is given by name). With
+        `nu`, where rho starts: 0 by default.
     nu : float in (0, 1), optional
         Fraction of margin errors that rho is steered to.
+    power : float
+        1 is the papers' hinge; 2 its square (coefficient regularisation has any p >= 1).
 
     References
     ----------
-    N04 (14)-(17). margin=0 with regularization 0 is the kernel perceptron.
+    N04 (14)-(17); CR section 5 for powers. margin=0 with regularization 0 is the kernel
+    perceptron.
 
     Examples
     --------
     >>> SoftMargin().judge(z=-0.5, y=1, threshold=1.0).slope
     1.0
+    >>> SoftMargin(power=2).judge(z=-0.5, y=1, threshold=1.0).value
+    2.25
     """
 
     margin: float | None = None
     nu: float | None = None
+    power: float = 1.0
     task: ClassVar[str] = "classification"
     code: ClassVar[LossCode | None] = LossCode.SOFT_MARGIN
-    lipschitz: ClassVar[float] = 1.0
     _accepts: ClassVar[Mapping[str, Accept]] = {
         "margin": Accept(low=0, high_open=True, none=True, hint="The papers use 0 or 1."),
         "nu": FRACTION,
+        "power": Accept(low=1, high_open=True),
     }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.nu is not None and self.power != 1:
+            raise ValueError(
+                f"SoftMargin: nu={self.nu!r} steers the margin of the plain hinge; it cannot stand "
+                f"beside power={self.power!r}. Leave one of them out."
+            )
 
     @property
     def start(self) -> float:
@@ -113,19 +139,85 @@ class SoftMargin(Loss):
             return 0.0 if self.adaptive else 1.0
         return float(self.margin)
 
+    @property
+    def lipschitz(self) -> float:
+        return 1.0 if self.power == 1 else math.inf
+
     def judge(self, z: float, y: float, threshold: float) -> Verdict:
         outside = float(y * z <= threshold)
-        nu = self.nu or 0.0
-        value = max(0.0, threshold - y * z) - nu * threshold
-        return Verdict(y * outside, outside, value, nu - outside)
+        nu, gap = self.nu or 0.0, max(0.0, threshold - y * z)
+        slope = y * outside
+        if self.power != 1:
+            slope *= self.power * gap ** (self.power - 1)
+        return Verdict(slope, outside, float(gap**self.power) - nu * threshold, nu - outside)
 
     @property
     def default_rate(self) -> float:
-        return 0.4
+        return 0.4 / self.power
+
+    def native(self) -> NativeLoss | None:
+        nu = -1.0 if self.nu is None else float(self.nu)
+        return NativeLoss(LossCode.SOFT_MARGIN, nu, float(self.power))
 
 
 @dataclass(frozen=True)
-class Logistic(Loss):
+class LeastSquares(Loss):
+    """Squared distance of the margin from 1, for y = -1 or +1.
+
+    ``(1 - y z)^2``
+
+    References
+    ----------
+    CR section 5. Twice the squared loss of regression on targets -1 and +1.
+
+    Examples
+    --------
+    >>> LeastSquares().judge(z=0.5, y=1, threshold=0.0).slope
+    1.0
+    """
+
+    task: ClassVar[str] = "classification"
+    code: ClassVar[LossCode | None] = LossCode.LEAST_SQUARES
+
+    def judge(self, z: float, y: float, threshold: float) -> Verdict:
+        gap = 1.0 - y * z
+        return Verdict(2.0 * y * gap, float(y * z <= 0), gap * gap)
+
+    @property
+    def default_rate(self) -> float:
+        return 0.2
+
+
+@dataclass(frozen=True)
+class Exponential(Loss):
+    """Exponential loss for y = -1 or +1 (that of boosting).
+
+    ``exp(-y z)``
+
+    References
+    ----------
+    CR section 5.
+
+    Examples
+    --------
+    >>> Exponential().judge(z=0.0, y=-1, threshold=0.0).slope
+    -1.0
+    """
+
+    task: ClassVar[str] = "classification"
+    code: ClassVar[LossCode | None] = LossCode.EXPONENTIAL
+
+    def judge(self, z: float, y: float, threshold: float) -> Verdict:
+        e = math.exp(-y * z) if -y * z < 700.0 else math.inf  # refused by the learner
+        return Verdict(y * e, float(y * z <= 0), e)
+
+    @property
+    def default_rate(self) -> float:
+        return 0.2
+
+
+@dataclass(frozen=True)
+class Logistic(_Bounded):
     """Logistic loss for y = -1 or +1; gives probabilities.
 
     ``log(1 + exp(-y z))``
@@ -138,7 +230,6 @@ class Logistic(Loss):
 
     task: ClassVar[str] = "classification"
     code: ClassVar[LossCode | None] = LossCode.LOGISTIC
-    lipschitz: ClassVar[float] = 1.0
 
     def judge(self, z: float, y: float, threshold: float) -> Verdict:
         m = y * z
@@ -152,7 +243,7 @@ class Logistic(Loss):
 
 
 @dataclass(frozen=True)
-class Novelty(Loss):
+class Novelty(_Bounded):
     """Novelty detection: a fraction nu of the stream lies below the threshold rho.
 
     ``max(0, rho - f) - nu rho``, rho <- rho + eta (nu - sigma), sigma = [f < rho]
@@ -179,7 +270,6 @@ class Novelty(Loss):
     support: float | None = None
     task: ClassVar[str] = "novelty"
     code: ClassVar[LossCode | None] = LossCode.NOVELTY
-    lipschitz: ClassVar[float] = 1.0
     _accepts: ClassVar[Mapping[str, Accept]] = {
         "nu": Accept(
             low=0, low_open=True, high=1, high_open=True,
@@ -202,8 +292,8 @@ class Novelty(Loss):
         value = max(0.0, threshold - z) - self.fraction * threshold
         return Verdict(outside, outside, value, self.fraction - outside)
 
-    def native(self) -> tuple[int, float, float] | None:
-        return LossCode.NOVELTY, float(self.nu or 0.0), self.fraction
+    def native(self) -> NativeLoss | None:
+        return NativeLoss(LossCode.NOVELTY, float(self.nu or 0.0), self.fraction)
 
 
 @dataclass(frozen=True)
@@ -230,7 +320,7 @@ class Squared(Loss):
 
 
 @dataclass(frozen=True)
-class Absolute(Loss):
+class Absolute(_Bounded):
     """Absolute loss.
 
     ``abs(y - z)``
@@ -242,14 +332,13 @@ class Absolute(Loss):
     """
 
     code: ClassVar[LossCode | None] = LossCode.ABSOLUTE
-    lipschitz: ClassVar[float] = 1.0
 
     def judge(self, z: float, y: float, threshold: float) -> Verdict:
         return Verdict(_sign(y - z), 0.0, abs(y - z))
 
 
 @dataclass(frozen=True)
-class EpsilonInsensitive(Loss):
+class EpsilonInsensitive(_Bounded):
     """Errors below epsilon cost nothing; with nu, epsilon gives prediction intervals.
 
     ``max(0, abs(y - z) - eps)``; with nu ``... + nu eps`` and eps <- eps + eta ([..> eps] - nu)
@@ -274,7 +363,6 @@ class EpsilonInsensitive(Loss):
     epsilon: float | None = None
     nu: float | None = None
     code: ClassVar[LossCode | None] = LossCode.EPSILON_INSENSITIVE
-    lipschitz: ClassVar[float] = 1.0
     _accepts: ClassVar[Mapping[str, Accept]] = {
         "epsilon": Accept(low=0, high_open=True, none=True),
         "nu": FRACTION,
@@ -295,7 +383,7 @@ class EpsilonInsensitive(Loss):
 
 
 @dataclass(frozen=True)
-class Huber(Loss):
+class Huber(_Bounded):
     """Huber's robust loss: squared near 0, absolute beyond sigma.
 
     ``abs(d) - sigma/2`` if ``abs(d) >= sigma`` else ``d^2 / (2 sigma)``, d = y - z
@@ -320,7 +408,6 @@ class Huber(Loss):
     sigma: float = 1.0
     nu: float | None = None
     code: ClassVar[LossCode | None] = LossCode.HUBER
-    lipschitz: ClassVar[float] = 1.0
     _accepts: ClassVar[Mapping[str, Accept]] = {"sigma": POSITIVE, "nu": FRACTION}
 
     @property
@@ -345,6 +432,8 @@ class Huber(Loss):
 REGISTRY: dict[str, type[Loss]] = {
     "soft_margin": SoftMargin,
     "logistic": Logistic,
+    "least_squares": LeastSquares,
+    "exponential": Exponential,
     "novelty": Novelty,
     "squared": Squared,
     "absolute": Absolute,

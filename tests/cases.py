@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,13 +15,16 @@ import naive
 import numpy as np
 
 from onkel import expansions, kernels, losses, rules, schedules
-from onkel.learner import Learner, Settings
+from onkel.learner import Settings, TermLearner
 
 LOSSES = {
     "soft_margin": losses.SoftMargin(margin=0.7),
     "soft_margin_nu": losses.SoftMargin(nu=0.3),
     "soft_margin_zero": losses.SoftMargin(margin=0.0),
+    "soft_margin_power": losses.SoftMargin(margin=0.8, power=1.5),
     "logistic": losses.Logistic(),
+    "least_squares": losses.LeastSquares(),
+    "exponential": losses.Exponential(),
     "novelty": losses.Novelty(nu=0.15),
     "novelty_support": losses.Novelty(nu=0.1, support=0.3),
     "squared": losses.Squared(),
@@ -47,6 +51,16 @@ KERNELS: dict[str, tuple[kernels.Kernel, Any]] = {
         kernels.Matern(1.5, 2.0) * kernels.Laplacian(0.2),
         naive.multiply(naive.matern(1.5, 2.0), naive.laplacian(0.2)),
     ),
+    "additive": (
+        kernels.Additive(
+            [kernels.Exponential(0.7), kernels.Matern(1.5, 1.2), kernels.Matern(2.5, 0.8)],
+            weights=[0.3, 0.5, 0.2],
+        ),
+        naive.additive(
+            [naive.exponential(0.7), naive.matern_1d(1.5, 3**0.5 / 1.2),
+             naive.matern_1d(2.5, 5**0.5 / 0.8)], [0.3, 0.5, 0.2],
+        ),
+    ),
     "function": (
         kernels.Function(lambda X, Z: 1.0 / (1.0 + ((X[:, None] - Z[None]) ** 2).sum(-1)), 1.0),
         lambda x, z: 1.0 / (1.0 + float(((x - z) ** 2).sum())),
@@ -72,6 +86,7 @@ SCHEDULES: dict[str, tuple[Any, Any, dict[str, float]]] = {
     "wipe": (schedules.InverseSqrt(1.0), lambda t: 1.0 / math.sqrt(t), {"regularization": 1.0}),
     "growth": (schedules.InverseSqrt(0.9), lambda t: 0.9 / math.sqrt(t), {"regularization": 1.0}),
 }  # fmt: skip
+UNBOUNDED = ("squared", "soft_margin_power", "least_squares", "exponential")
 WINDOWS = ("all", "terms", "age", "age_terms", "tolerance", "growth")
 FACTORS: dict[str, tuple[Any, ...]] = {
     "loss": tuple(LOSSES),
@@ -94,10 +109,12 @@ def possible(case: dict[str, Any]) -> bool:
     if window == "tolerance":
         if schedule not in (None, "constant", "horizon"):
             return False
-        if case.get("loss") == "squared":
+        if case.get("loss") in UNBOUNDED:
             return False
         if case.get("kernel") in ("linear", "polynomial", "sum"):
             return False
+    if case.get("loss") == "exponential" and case.get("kernel") in ("linear", "polynomial", "sum"):
+        return False  # its slope grows with the score, the score with the row: both overflow
     if window == "growth" and schedule not in (None, "growth", "inverse_sqrt"):
         return False
     if str(case.get("loss")).startswith("novelty"):
@@ -105,7 +122,9 @@ def possible(case: dict[str, Any]) -> bool:
     return True
 
 
-def pairwise(factors: dict[str, tuple[Any, ...]]) -> list[dict[str, Any]]:
+def pairwise(
+    factors: dict[str, tuple[Any, ...]], possible: Callable[[dict[str, Any]], bool] = possible
+) -> list[dict[str, Any]]:
     """Return few cases in which every possible pair of levels occurs."""
     names = list(factors)
     missing = {
@@ -122,7 +141,7 @@ def pairwise(factors: dict[str, tuple[Any, ...]]) -> list[dict[str, Any]]:
         for name in names:
             if name not in case:
                 options = [v for v in factors[name] if possible({**case, name: v})]
-                case[name] = max(options, key=lambda v: _gain(case, name, v, missing))
+                case[name] = max(options, key=lambda v: _gain(names, case, name, v, missing))
         covered = {pair for pair in missing if all(case[name] == level for name, level in pair)}
         if not covered:
             missing.discard(first)
@@ -132,8 +151,7 @@ def pairwise(factors: dict[str, tuple[Any, ...]]) -> list[dict[str, Any]]:
     return cases
 
 
-def _gain(case: dict[str, Any], name: str, value: Any, missing: set[Any]) -> int:
-    order = list(FACTORS)
+def _gain(order: list[str], case: dict[str, Any], name: str, value: Any, missing: set[Any]) -> int:
     gain = 0
     for other, level in case.items():
         pair = sorted([(name, value), (other, level)], key=lambda p: order.index(p[0]))
@@ -151,9 +169,9 @@ class Twins:
     dtype: Any
     twin: naive.Norma
 
-    def learner(self) -> Learner:
+    def learner(self) -> TermLearner:
         """A fresh learner of the product."""
-        return Learner(self.settings, self.features, self.outputs, self.dtype)
+        return TermLearner(self.settings, self.features, self.outputs, self.dtype)
 
 
 def build(case: dict[str, Any], features: int = 3) -> Twins:
@@ -174,6 +192,7 @@ def build(case: dict[str, Any], features: int = 3) -> Twins:
     twin = naive.Norma(
         kernel=naive_kernel, loss=_naive_name(loss), outputs=case["outputs"],
         rate=naive_rate, lam=bound.lam, start=loss.start, nu=loss.nu,
+        power=getattr(loss, "power", 1.0),
         support=getattr(loss, "support", None), threshold_rate=outer, support_rate=inner,
         intercept=case["intercept"], average=case["average"],
         omega_prime=None if power == 2.0 else (lambda r: r**0.5),
@@ -201,7 +220,8 @@ def _window(name: str, rule: Any, loss: Any, kernel: Any) -> tuple[Any, dict[str
     if name == "age_terms":
         return expansions.Window(age=30, terms=9), {"age": naive.age(30), "max_terms": 9}
     if name == "tolerance":
-        age = naive.tolerance_age(0.5, rule.constant, rule.lam, 1.0, kernel.bound)
+        bound = kernel.resolve(3).bound
+        age = naive.tolerance_age(0.5, rule.constant, rule.lam, 1.0, bound)
         return expansions.Window(tolerance=0.5), {"age": naive.age(age)}
     return expansions.Window(growth=0.4), {"age": naive.growth(rule.schedule.rate * rule.lam, 0.4)}
 

@@ -15,7 +15,7 @@ from onkel import (
     losses,
     rules,
 )
-from onkel.learner import Learner, Settings
+from onkel.learner import Settings, TermLearner
 from onkel.scaling import Moments, next_refresh
 
 
@@ -105,8 +105,8 @@ def test_float32_on_data_that_walk_away(rng):
         expansions.Window(terms=50), scale=False,
     )  # fmt: skip
     y = np.sin(X[:, :1] / 5)
-    single = Learner(settings, 8, 1, np.float32)
-    double = Learner(settings, 8, 1, np.float64)
+    single = TermLearner(settings, 8, 1, np.float32)
+    double = TermLearner(settings, 8, 1, np.float64)
     rows = X.astype(np.float32)
     a = single.learn(rows, y, np.ones(len(X)))[0]
     b = double.learn(rows.astype(float), y, np.ones(len(X)))[0]

@@ -159,7 +159,7 @@ def test_one_row(kind):
         (lambda: kernels.get("rbf"), "kernel must be one of"),
         (lambda: losses.get("hinge"), "loss must be one of"),
         (lambda: rules.get("sgd"), "rule must be one of"),
-        (lambda: expansions.get("tree"), "expansion must be one of"),
+        (lambda: expansions.get("forest"), "expansion must be one of"),
     ],
 )
 def test_parameters_of_parts(make, match):

@@ -19,7 +19,10 @@ from onkel.core.layout import LANES, Field, Program
 
 Array = NDArray[Any]
 
-__all__ = ["BACKEND", "Queries", "StepInput", "StepOutput", "matrix", "moments", "steps", "sums"]
+__all__ = [
+    "BACKEND", "PrimalInput", "PrimalOutput", "Queries", "StepInput", "StepOutput", "matrix",
+    "moments", "primal", "steps", "sums",
+]  # fmt: skip
 
 
 def _load_native() -> Any:
@@ -199,6 +202,57 @@ def steps(task: StepInput) -> StepOutput:
         kept[:done].astype(bool), merged[:done].astype(bool), wiped.astype(bool),
         dropped, done, bad_row, stale,
     )  # fmt: skip
+
+
+@dataclass
+class PrimalInput:
+    """What :func:`primal` reads: weights over features instead of terms."""
+
+    x: Array
+    """[rows][d] features."""
+    y: Array
+    weight: Array
+    eta: Array
+    loss: Any
+    rule: Any
+    p: float
+    intercept: bool
+    needs_norm: bool
+    average: bool
+    state: Array
+    theta: Array
+    """[columns][d + 1]; the last is the sum of the coefficients."""
+    total: Array
+    """[columns][d + 1] sums over the trials (average), else empty."""
+
+
+@dataclass
+class PrimalOutput:
+    """What :func:`primal` gives back; nothing it was given has changed."""
+
+    state: Array
+    theta: Array
+    total: Array
+    score: Array
+    mean_score: Array
+    limit: Array
+    bad_row: int
+
+
+def primal(task: PrimalInput) -> PrimalOutput:
+    """Learn rows in the primal, one after another in O(d)."""
+    loss, rule = task.loss.native(), task.rule.native()
+    if _native is None or loss is None or rule is None:
+        return PrimalOutput(**numpy_core.primal(task))
+    rows, columns = task.y.shape
+    score, limit = np.empty((2, rows, columns))
+    mean_score = np.empty((rows, columns) if task.average else (0, columns))
+    state, theta, total = task.state.copy(), task.theta.copy(), task.total.copy()
+    bad_row = _native.primal(
+        task.x, task.y, task.weight, task.eta, loss, rule, task.p, task.intercept,
+        task.needs_norm, task.average, state, theta, total, score, mean_score, limit,
+    )  # fmt: skip
+    return PrimalOutput(state, theta, total, score, mean_score, limit, bad_row)
 
 
 def moments(rows: Array, seen: int, horizon: float, mean: Array, variance: Array) -> None:

@@ -2,7 +2,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from onkel.core.layout import Program
+from onkel.core.layout import NativeLoss, NativeRule, Program
 
 Array = NDArray[Any]
 
@@ -52,8 +52,8 @@ def steps(
     cap: Array,
     hosts: Array,
     oldest: Array,
-    loss: tuple[int, float, float],
-    rule: tuple[int, float, float, float, float],
+    loss: NativeLoss,
+    rule: NativeRule,
     intercept: bool,
     needs_norm: bool,
     average: bool,
@@ -67,4 +67,53 @@ def steps(
     merged: Array,
     wiped: Array,
 ) -> tuple[int, int, int, bool]: ...
+def primal(
+    x: Array,
+    y: Array,
+    weight: Array,
+    eta: Array,
+    loss: NativeLoss,
+    rule: NativeRule,
+    p: float,
+    intercept: bool,
+    needs_norm: bool,
+    average: bool,
+    state: Array,
+    theta: Array,
+    total: Array,
+    score: Array,
+    mean_score: Array,
+    limit: Array,
+) -> int: ...
 def moments(rows: Array, seen: int, horizon: float, mean: Array, variance: Array) -> None: ...
+
+class Forest:
+    def __init__(
+        self, splits: list[tuple[int, float, list[float]]], weights: Array, columns: int
+    ) -> None: ...
+    @property
+    def columns(self) -> int: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def in_transaction(self) -> bool: ...
+    def insert(self, X: Array, coef: Array, ids: Array) -> None: ...
+    def erase(self, X: Array, ids: Array) -> None: ...
+    def add(self, X: Array, ids: Array, delta: Array) -> None: ...
+    def query(self, X: Array, out: Array, threads: int = 1) -> None: ...
+    def remix(self, M: Array) -> None: ...
+    def clear(self) -> None: ...
+    def build(
+        self, X: Array, coef: Array, ids: Array, layout: list[list[list[int]]] = ...
+    ) -> None: ...
+    def layout(self) -> list[list[list[int]]]: ...
+    def copy(self) -> Forest: ...
+    def begin(self) -> None: ...
+    def commit(self) -> None: ...
+    def rollback(self) -> None: ...
+
+def additive_matrix(
+    splits: list[tuple[int, float, list[float]]], weights: Array, X: Array, Z: Array, out: Array
+) -> None: ...

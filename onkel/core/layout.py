@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -62,6 +63,8 @@ class Field(IntEnum):
     LOSS = 14
     RISK = 15
     MARGIN_ERRORS = 16
+    UPDATES = 17
+    """Trials at which f got a new term."""
 
 
 class LossCode(IntEnum):
@@ -74,12 +77,41 @@ class LossCode(IntEnum):
     ABSOLUTE = 4
     EPSILON_INSENSITIVE = 5
     HUBER = 6
+    LEAST_SQUARES = 7
+    EXPONENTIAL = 8
 
 
 class RuleCode(IntEnum):
     """Rules that the compiled core knows."""
 
     NORMA = 0
+    ALMA = 1
+    PROJECTION = 2
+    ROMMA = 3
+
+
+class NativeLoss(NamedTuple):
+    """A loss as the compiled core takes it."""
+
+    code: int
+    nu: float = -1.0
+    """Below 0: its number is fixed."""
+    extra: float = 1.0
+    """Novelty: the fraction that f learns from; soft margin: the power."""
+
+
+class NativeRule(NamedTuple):
+    """A rule as the compiled core takes it."""
+
+    code: int
+    lam: float = 0.0
+    threshold_rate: float = 1.0
+    power: float = 2.0
+    """Of the norm in NORMA's regulariser."""
+    support_rate: float = 1.0
+    radius: float = math.inf
+    extra: float = 0.0
+    """ALMA: a of the self-tuning form, or 0; ROMMA: 1 if aggressive."""
 
 
 class Verdict(NamedTuple):
@@ -108,10 +140,15 @@ class Trial(NamedTuple):
     threshold: float
     alert: float
     intercept: bool
+    updates: float = 0.0
+    """How often f has moved so far."""
 
 
 class Move(NamedTuple):
-    """What a rule decides: f <- rescale * (shrink * f + coef * k_x), and its own few numbers."""
+    """What a rule decides: f <- shrink * f + coef * k_x, and its own few numbers.
+
+    Then f is scaled into the ball of this radius (by whoever knows the norm of the new f).
+    """
 
     shrink: float
     coef: float
@@ -119,4 +156,4 @@ class Move(NamedTuple):
     threshold: float
     alert: float
     verdict: Verdict
-    rescale: float = 1.0
+    radius: float = math.inf

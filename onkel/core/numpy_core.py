@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.layout import LANES, STAYS, Field, Op, Program, Trial
+from onkel.core.layout import LANES, STAYS, Field, Move, Op, Program, Trial
 
 if TYPE_CHECKING:
-    from onkel.core import Queries, StepInput
+    from onkel.core import PrimalInput, Queries, StepInput
 
 Array = NDArray[Any]
 
@@ -89,7 +89,8 @@ def sums(
     rows = panels[which].transpose(0, 2, 1).reshape(used * LANES, panels.shape[1])
     weights = coef[which].transpose(0, 2, 1).reshape(used * LANES, coef.shape[1])
     values = matrix(program, queries, rows, norms.reshape(-1, LANES)[which].ravel())
-    return values @ weights.astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):  # the caller looks for what overflowed
+        return values @ weights.astype(np.float64)
 
 
 def moments(rows: Array, seen: int, horizon: float, mean: Array, variance: Array) -> None:
@@ -159,6 +160,48 @@ class _Block:
         self.front += 1
 
 
+def decide(task: StepInput | PrimalInput, s: Array, f: float, t: int, c: int, kxx: float) -> Move:
+    """Let the rule judge output c of row t; count what happened, move its own few numbers."""
+    loss, weight = task.loss, float(task.weight[t])
+    trial = Trial(
+        f=float(f),
+        y=float(task.y[t, c]),
+        kxx=float(kxx),
+        norm2=float(s[Field.NORM2]),
+        eta=float(task.eta[t]),
+        weight=weight,
+        offset=float(s[Field.OFFSET]),
+        threshold=float(s[Field.THRESHOLD]),
+        alert=float(s[Field.ALERT]),
+        intercept=task.intercept,
+        updates=float(s[Field.UPDATES]),
+    )
+    move: Move = task.rule.step(trial, loss)
+    verdict = move.verdict
+    s[Field.TRIALS] += 1
+    s[Field.WEIGHT] += weight
+    s[Field.OUTSIDE] += weight * verdict.outside
+    s[Field.ALERTS] += weight * (loss.alerts and trial.f + trial.offset < trial.alert)
+    s[Field.MARGIN_ERRORS] += verdict.outside
+    s[Field.UPDATES] += move.coef != 0
+    s[Field.LOSS] += weight * verdict.value
+    if task.needs_norm:
+        s[Field.RISK] += weight * verdict.value + task.rule.penalty(trial.norm2)
+    s[Field.OFFSET_SUM] += trial.offset
+    s[Field.ALERT_SUM] += trial.alert
+    s[Field.OFFSET], s[Field.THRESHOLD], s[Field.ALERT] = move.offset, move.threshold, move.alert
+    return move
+
+
+def _limit(loss: Any, s: Array) -> float:
+    return float(s[Field.ALERT if loss.alerts else Field.THRESHOLD])
+
+
+def _mean_limit(loss: Any, s: Array, now: float) -> float:
+    """The threshold that belongs to the average hypothesis."""
+    return float(s[Field.ALERT_SUM] / s[Field.TRIALS]) if loss.alerts else now
+
+
 def _step_column(
     block: _Block, t: int, c: int, score: Array, mean_score: Array, limit: Array
 ) -> bool:
@@ -166,45 +209,24 @@ def _step_column(
     task, s = block.task, block.state[c]
     i = task.old_count + t
     f = block.factor[c] * block.value(i, c, i)
-    score[t, c] = z = f + s[Field.OFFSET]
-    limit[t, c] = s[Field.ALERT if task.loss.alerts else Field.THRESHOLD]
+    score[t, c] = f + s[Field.OFFSET]
+    limit[t, c] = _limit(task.loss, s)
     if task.average and s[Field.TRIALS] > 0:
         past = block.value(i, task.columns + c, i)
         total = past + s[Field.SCALE_SUM] / block.start[c] * block.value(i, c, i)
         mean_score[t, c] = (total + s[Field.OFFSET_SUM]) / s[Field.TRIALS]
-        if task.loss.alerts:
-            limit[t, c] = s[Field.ALERT_SUM] / s[Field.TRIALS]
-    weight, eta = task.weight[t], task.eta[t]
-    trial = Trial(
-        f=float(f),
-        y=float(task.y[t, c]),
-        kxx=float(task.diag[i]),
-        norm2=float(s[Field.NORM2]),
-        eta=float(eta),
-        weight=float(weight),
-        offset=float(s[Field.OFFSET]),
-        threshold=float(s[Field.THRESHOLD]),
-        alert=float(s[Field.ALERT]),
-        intercept=task.intercept,
-    )
-    move = task.rule.step(trial, task.loss)
-    verdict = move.verdict
-    s[Field.TRIALS] += 1
-    s[Field.WEIGHT] += weight
-    s[Field.OUTSIDE] += weight * verdict.outside
-    s[Field.ALERTS] += weight * (task.loss.alerts and z < s[Field.ALERT])
-    s[Field.MARGIN_ERRORS] += verdict.outside
-    s[Field.LOSS] += weight * verdict.value
-    if task.needs_norm:
-        s[Field.RISK] += weight * verdict.value + task.rule.penalty(s[Field.NORM2])
+        limit[t, c] = _mean_limit(task.loss, s, limit[t, c])
     s[Field.SCALE_SUM] += block.factor[c] * block.start[c]
-    s[Field.OFFSET_SUM] += s[Field.OFFSET]
-    s[Field.ALERT_SUM] += s[Field.ALERT]
-    shrink, coef = move.rescale * move.shrink, move.rescale * move.coef
-    s[Field.OFFSET], s[Field.THRESHOLD], s[Field.ALERT] = move.offset, move.threshold, move.alert
+    move = decide(task, s, f, t, c, task.diag[i])
+    shrink, coef = move.shrink, move.coef
     if task.needs_norm:
         old, own = shrink**2 * s[Field.NORM2], coef**2 * task.diag[i]
-        block.settle_norm(c, old + 2 * shrink * coef * f + own, old + own)
+        square = old + 2 * shrink * coef * f + own
+        block.settle_norm(c, square, old + own)
+        if square > move.radius**2:
+            inward = move.radius / float(np.sqrt(square))
+            s[Field.NORM2] *= inward**2
+            shrink, coef = inward * shrink, inward * coef
     s[Field.DROPPED] *= shrink
     block.factor[c] *= shrink
     block.coef[c, i] = coef if block.factor[c] == 0 else coef / block.factor[c]
@@ -220,8 +242,8 @@ def steps(task: StepInput) -> dict[str, Any]:
     """Run the scalar steps of one block; see :class:`onkel.core.StepInput` for the names.
 
     For each row, in order: predict from the terms alive, let the rule move f, then drop what
-    the window no longer holds. Ends early when the global scale becomes small (the caller
-    folds it) or a shrink of 0 wipes an output.
+    the window no longer holds. Ends early when the global scale leaves its range (the
+    caller folds it) or a shrink of 0 wipes an output.
     """
     columns, old, rows = task.columns, task.old_count, len(task.y)
     wide = 2 * columns if task.average else columns
@@ -255,8 +277,9 @@ def steps(task: StepInput) -> dict[str, Any]:
         ):
             block.drop_front(i + 1)
         t += 1
-        small = block.factor * block.start < task.stop_scale
-        if bad_row >= 0 or block.stale_norm or wiped.any() or small.any():
+        scale = block.factor * block.start
+        far = (scale < task.stop_scale) | (scale * task.stop_scale > 1)
+        if bad_row >= 0 or block.stale_norm or wiped.any() or far.any():
             break
     result = _result(block, t, wiped)
     shown = {"score": score[:t], "mean_score": mean_score[:t], "limit": limit[:t]}
@@ -284,3 +307,73 @@ def _result(block: _Block, done: int, wiped: Array) -> dict[str, Any]:
         "dropped": min(block.front, task.old_count),
         "done": done,
     }
+
+
+# -- primal ------------------------------------------------------------------------------------
+
+
+def norm_p(a: Array, p: float) -> float:
+    """||a||_p, the largest component divided out first: large p neither overflows nor vanishes."""
+    most = float(np.max(np.abs(a), initial=0.0))
+    return most * float(np.sum(np.abs(a / most) ** p) ** (1 / p)) if most > 0 else 0.0
+
+
+def link(theta: Array, p: float) -> Array:
+    """w_i = sign(theta_i) |theta_i|^(p-1) / ||theta||_p^(p-2); 0 at theta = 0."""
+    norm = norm_p(theta, p)
+    if p == 2 or norm == 0:
+        return theta.copy()
+    return np.copysign(norm * np.abs(theta / norm) ** (p - 1), theta)
+
+
+def primal(task: PrimalInput) -> dict[str, Any]:
+    """Learn rows in the primal: theta <- c (shrink theta + coef x), predict with link(theta).
+
+    The last number of each row of `theta` is the sum of the coefficients (a feature that is
+    always 1), which re-standardising needs; it takes no part in predictions.
+    """
+    state, theta, total = task.state.copy(), task.theta.copy(), task.total.copy()
+    score, limit = np.zeros((2, *task.y.shape))
+    mean_score = np.zeros(task.y.shape if task.average else (0, task.y.shape[1]))
+    for t, x in enumerate(task.x):
+        kxx = norm_p(x, task.p) ** 2
+        for c, s in enumerate(state):
+            w = link(theta[c, :-1], task.p)
+            f = float(w @ x)
+            score[t, c], limit[t, c] = f + s[Field.OFFSET], _limit(task.loss, s)
+            if task.average:
+                _average(task, s, total[c], w, theta[c, -1], (t, c), mean_score, limit)
+            move = decide(task, s, f, t, c, kxx)
+            theta[c] *= move.shrink
+            theta[c, :-1] += move.coef * x
+            theta[c, -1] += move.coef
+            if task.needs_norm:
+                norm = norm_p(theta[c, :-1], task.p)
+                if norm > move.radius:
+                    theta[c] *= move.radius / norm
+                s[Field.NORM2] = min(norm, move.radius) ** 2
+            if not _is_finite(s[None], score[t, c : c + 1], np.array([move.coef])):
+                return _primal_result(state, theta, total, score, mean_score, limit, t)
+    return _primal_result(state, theta, total, score, mean_score, limit, -1)
+
+
+def _average(
+    task: PrimalInput, s: Array, total: Array, w: Array, mass: float, at: tuple[int, int],
+    mean_score: Array, limit: Array,
+) -> None:  # fmt: skip
+    if s[Field.TRIALS] > 0:
+        sum_ = total[:-1] @ task.x[at[0]] + s[Field.OFFSET_SUM]
+        mean_score[at] = sum_ / s[Field.TRIALS]
+        limit[at] = _mean_limit(task.loss, s, limit[at])
+    total[:-1] += w
+    total[-1] += mass
+
+
+def _primal_result(
+    state: Array, theta: Array, total: Array, score: Array, mean_score: Array, limit: Array,
+    bad_row: int,
+) -> dict[str, Any]:  # fmt: skip
+    return {
+        "state": state, "theta": theta, "total": total, "score": score,
+        "mean_score": mean_score, "limit": limit, "bad_row": bad_row,
+    }  # fmt: skip

@@ -1,7 +1,14 @@
-"""The scikit-learn face: three estimators."""
+"""The scikit-learn face: classifiers, regressors and a detector that learn online."""
 
 from onkel.estimators.classifier import KernelClassifier
 from onkel.estimators.detector import NoveltyDetector
+from onkel.estimators.linear import LinearClassifier, LinearRegressor
 from onkel.estimators.regressor import KernelRegressor
 
-__all__ = ["KernelClassifier", "KernelRegressor", "NoveltyDetector"]
+__all__ = [
+    "KernelClassifier",
+    "KernelRegressor",
+    "LinearClassifier",
+    "LinearRegressor",
+    "NoveltyDetector",
+]

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel import diagnostics, expansions, inputs, kernels, losses, rules
+from onkel import learner as learners
 from onkel.learner import Learner, Settings
 from onkel.params import Accept, Part, nested_changes
 
@@ -108,8 +109,7 @@ class Estimator:
         rule = self._part("rule", self.rule)
         if loss.task != self.task:
             raise ValueError(f"{owner}: loss {loss!r} is for {loss.task}, not for {self.task}.")
-        if loss.task not in rule.tasks:
-            raise ValueError(f"{owner}: rule {rule!r} accepts {rule.tasks}, not {loss.task}.")
+        rule.check(loss)
         return Settings(
             kernel=kernels.get(self.kernel),
             loss=loss,
@@ -122,6 +122,10 @@ class Estimator:
         )
 
     def _loss(self) -> losses.Loss:
+        """Return the loss; a name may mean something else beside a rule that says so."""
+        named = self._part("rule", self.rule).named
+        if isinstance(self.loss, str) and self.loss in named:
+            return named[self.loss]
         loss: losses.Loss = self._part("loss", self.loss)
         return loss
 
@@ -201,7 +205,7 @@ class Estimator:
     def _begin(self, X: Any, settings: Settings, rows: Any, columns: int) -> Learner:
         """Make the learner for the first rows; it becomes the model's when they are learned."""
         width = 0 if isinstance(rows, list) else rows.shape[1]
-        return Learner(
+        return learners.start(
             settings,
             width,
             columns,
@@ -261,6 +265,7 @@ class Estimator:
         fresh._own = np.zeros(len(rows), np.int64)
         for _ in range(int(self.passes)):
             fresh._pass(X, y, weight)
+        fresh._learner.check_complete(len(rows))
         del fresh._own
         self._reset()
         vars(self).update({k: v for k, v in vars(fresh).items() if k not in self._names()})
@@ -285,7 +290,7 @@ class Estimator:
     @property
     def n_terms_(self) -> int:
         """Number of terms stored."""
-        return int(self._fitted().terms.count)
+        return self._fitted().size
 
     @property
     def diagnostics_(self) -> dict[str, Any]:

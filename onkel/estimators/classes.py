@@ -74,6 +74,8 @@ class Classes:
 
     def targets(self, y: Array) -> Array:
         """Return +1/-1 for every row and output."""
+        if not self.labels:
+            return np.zeros((len(y), 0))
         if self.binary:
             return np.where(_equal(y, self.labels[1]), 1.0, -1.0)[:, None]
         return np.column_stack([np.where(_equal(y, v), 1.0, -1.0) for v in self.labels])
@@ -88,6 +90,8 @@ class Classes:
 
     def mistakes(self, scores: Array, y: Array) -> int:
         """Count rows (of known labels) whose class does not score strictly above the rest."""
+        if not len(y):
+            return 0
         targets = self.targets(y)
         if self.binary:
             return int(np.count_nonzero(targets[:, 0] * scores[:, 0] <= 0))

@@ -24,74 +24,13 @@ from onkel.params import NON_NEGATIVE as WEIGHT
 Array = NDArray[Any]
 
 
-class KernelClassifier(Estimator):
-    """Online kernel classification, binary or with many classes that may appear late.
-
-    ``f <- (1 - eta lam) f + eta sigma y k(x, .)``, sigma = [y (f(x) + b) <= margin]
-
-    Parameters
-    ----------
-    kernel : str, object or function
-        From :mod:`onkel.kernels`, or a function of two matrices.
-    loss : str or object
-        ``"soft_margin"`` or ``"logistic"`` (which gives probabilities), or an object from
-        :mod:`onkel.losses`.
-    rule, expansion : str or object
-        From :mod:`onkel.rules` and :mod:`onkel.expansions`.
-    scale : bool
-        Standardise inputs by running moments.
-    fit_intercept : bool or "auto"
-        The offset b.
-    passes : int
-        Passes of :meth:`fit` over its rows.
-    average : bool
-        Predict with the average of all hypotheses so far (N04 Corollary 5).
-    class_weight : dict, "balanced" or None
-        Weight of each class's steps; "balanced" follows the class counts seen so far.
-    n_jobs : int, optional
-        Threads; -1 for all cores.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(500, 2))
-    >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
-    >>> clf = KernelClassifier()
-    >>> early = clf.predict_then_learn(X[:250], y[:250])
-    >>> late = clf.predict_then_learn(X[250:], y[250:])
-    >>> bool(np.mean(late == y[250:]) > 0.85)
-    True
-    """
+class Classifier(Estimator):
+    """What classifiers share: labels of any kind, classes that may appear late."""
 
     task: ClassVar[str] = "classification"
     outputs: ClassVar[tuple[str, ...]] = ("prediction", "decision", "probability")
+    class_weight: Any
     _classes: Classes
-
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        loss: Any = "soft_margin",
-        rule: Any = "norma",
-        expansion: Any = "window",
-        *,
-        scale: bool = True,
-        fit_intercept: bool | str = "auto",
-        passes: int = 1,
-        average: bool = False,
-        class_weight: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.loss = loss
-        self.rule = rule
-        self.expansion = expansion
-        self.scale = scale
-        self.fit_intercept = fit_intercept
-        self.passes = passes
-        self.average = average
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -105,8 +44,10 @@ class KernelClassifier(Estimator):
 
     def _pass(self, X: Any, y: Any, weight: Array) -> None:
         first = not hasattr(self, "_learner")
-        labels = sorted_labels(self._labels(y, warn=False).tolist()) if first else None
-        self.partial_fit(X, y, classes=labels, sample_weight=weight)
+        labels = self._labels(y, warn=False)
+        inputs.same_length(weight, labels)
+        known = sorted_labels(labels[weight > 0].tolist()) if first else None
+        self.partial_fit(X, y, classes=known, sample_weight=weight)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn rows, in order; classes may be named beforehand or appear on the way."""
@@ -170,9 +111,10 @@ class KernelClassifier(Estimator):
         weight = inputs.weights_of(sample_weight, len(rows))
         state = Classes([], False) if fresh else self._classes.copy()
         if classes is not None:
-            state = self._named(state, classes, fresh, y)
+            state = self._named(state, classes, fresh, y[weight > 0])
         weight = weight * self._class_weights(state, y)
-        firsts = first_rows(y, state)
+        live = np.flatnonzero(weight > 0)  # a row of weight 0 brings no class either
+        firsts = {int(live[i]): label for i, label in first_rows(y[live], state).items()}
         if fresh:
             assert settings is not None
             learner = self._begin(X, settings, rows, state.outputs)
@@ -180,7 +122,7 @@ class KernelClassifier(Estimator):
             learner = self._safe(weight, force=bool(firsts))
         pieces = self._learn_pieces(learner, state, rows, y, weight, firsts)
         counts = dict(getattr(self, "class_count_", {}))
-        for label in y.tolist():
+        for label in y[live].tolist():
             counts[label] = counts.get(label, 0) + 1
         self._keep(learner, X)
         self._classes, self.class_count_ = state, counts
@@ -305,3 +247,69 @@ class KernelClassifier(Estimator):
         tags.estimator_type = "classifier"
         tags.classifier_tags = ClassifierTags()
         return tags
+
+
+class KernelClassifier(Classifier):
+    """Online kernel classification, binary or with many classes that may appear late.
+
+    ``f <- (1 - eta lam) f + eta sigma y k(x, .)``, sigma = [y (f(x) + b) <= margin]
+
+    Parameters
+    ----------
+    kernel : str, object or function
+        From :mod:`onkel.kernels`, or a function of two matrices.
+    loss : str or object
+        ``"soft_margin"`` or ``"logistic"`` (which gives probabilities), or an object from
+        :mod:`onkel.losses`.
+    rule, expansion : str or object
+        From :mod:`onkel.rules` and :mod:`onkel.expansions`.
+    scale : bool
+        Standardise inputs by running moments.
+    fit_intercept : bool or "auto"
+        The offset b.
+    passes : int
+        Passes of :meth:`fit` over its rows.
+    average : bool
+        Predict with the average of all hypotheses so far (N04 Corollary 5).
+    class_weight : dict, "balanced" or None
+        Weight of each class's steps; "balanced" follows the class counts seen so far.
+    n_jobs : int, optional
+        Threads; -1 for all cores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 2))
+    >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
+    >>> clf = KernelClassifier()
+    >>> early = clf.predict_then_learn(X[:250], y[:250])
+    >>> late = clf.predict_then_learn(X[250:], y[250:])
+    >>> bool(np.mean(late == y[250:]) > 0.85)
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        loss: Any = "soft_margin",
+        rule: Any = "norma",
+        expansion: Any = "window",
+        *,
+        scale: bool = True,
+        fit_intercept: bool | str = "auto",
+        passes: int = 1,
+        average: bool = False,
+        class_weight: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.loss = loss
+        self.rule = rule
+        self.expansion = expansion
+        self.scale = scale
+        self.fit_intercept = fit_intercept
+        self.passes = passes
+        self.average = average
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs

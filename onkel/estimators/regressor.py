@@ -14,71 +14,12 @@ from onkel.params import Part
 Array = NDArray[Any]
 
 
-class KernelRegressor(Estimator):
-    """Online kernel regression, of one or several targets.
-
-    ``f <- (1 - eta lam) f - eta l'(f(x) + b, y) k(x, .)``
-
-    Parameters
-    ----------
-    kernel : str, object or function
-        From :mod:`onkel.kernels`, or a function of two matrices.
-    loss : str or object
-        ``"huber"``, ``"squared"``, ``"absolute"``, ``"epsilon_insensitive"``, or an object from
-        :mod:`onkel.losses`; with ``nu=`` the last (and Huber) gives prediction intervals. The
-        name "huber" means ``Huber(sigma=3)`` here, three spreads of the target.
-    rule, expansion : str or object
-        From :mod:`onkel.rules` and :mod:`onkel.expansions`.
-    scale : bool
-        Standardise inputs and targets by running moments.
-    fit_intercept : bool or "auto"
-        The offset b; "auto" leaves it out where targets are standardised (they are centred).
-    passes : int
-        Passes of :meth:`fit` over its rows.
-    average : bool
-        Predict with the average of all hypotheses so far (N04 Corollary 5).
-    n_jobs : int, optional
-        Threads; -1 for all cores.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from onkel import losses
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.uniform(-2, 2, size=(2000, 1))
-    >>> y = np.sin(3 * X[:, 0]) + 0.1 * rng.normal(size=2000)
-    >>> reg = KernelRegressor(loss=losses.EpsilonInsensitive(nu=0.1))
-    >>> low, high = reg.predict_then_learn(X, y, output="interval")
-    >>> bool(abs(np.mean((low <= y) & (y <= high)) - 0.9) < 0.02)
-    True
-    """
+class Regressor(Estimator):
+    """What regressors share: one or several targets, intervals."""
 
     task: ClassVar[str] = "regression"
     outputs: ClassVar[tuple[str, ...]] = ("prediction", "interval")
     _own_parts: ClassVar[dict[tuple[str, str], Part]] = {("loss", "huber"): losses.Huber(sigma=3.0)}
-
-    def __init__(
-        self,
-        kernel: Any = "laplacian",
-        loss: Any = "huber",
-        rule: Any = "norma",
-        expansion: Any = "window",
-        *,
-        scale: bool = True,
-        fit_intercept: bool | str = "auto",
-        passes: int = 1,
-        average: bool = False,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.loss = loss
-        self.rule = rule
-        self.expansion = expansion
-        self.scale = scale
-        self.fit_intercept = fit_intercept
-        self.passes = passes
-        self.average = average
-        self.n_jobs = n_jobs
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -218,3 +159,66 @@ class KernelRegressor(Estimator):
         tags.regressor_tags = RegressorTags()
         tags.target_tags.multi_output = True
         return tags
+
+
+class KernelRegressor(Regressor):
+    """Online kernel regression, of one or several targets.
+
+    ``f <- (1 - eta lam) f - eta l'(f(x) + b, y) k(x, .)``
+
+    Parameters
+    ----------
+    kernel : str, object or function
+        From :mod:`onkel.kernels`, or a function of two matrices.
+    loss : str or object
+        ``"huber"``, ``"squared"``, ``"absolute"``, ``"epsilon_insensitive"``, or an object from
+        :mod:`onkel.losses`; with ``nu=`` the last (and Huber) gives prediction intervals. The
+        name "huber" means ``Huber(sigma=3)`` here, three spreads of the target.
+    rule, expansion : str or object
+        From :mod:`onkel.rules` and :mod:`onkel.expansions`.
+    scale : bool
+        Standardise inputs and targets by running moments.
+    fit_intercept : bool or "auto"
+        The offset b; "auto" leaves it out where targets are standardised (they are centred).
+    passes : int
+        Passes of :meth:`fit` over its rows.
+    average : bool
+        Predict with the average of all hypotheses so far (N04 Corollary 5).
+    n_jobs : int, optional
+        Threads; -1 for all cores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onkel import losses
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, size=(2000, 1))
+    >>> y = np.sin(3 * X[:, 0]) + 0.1 * rng.normal(size=2000)
+    >>> reg = KernelRegressor(loss=losses.EpsilonInsensitive(nu=0.1))
+    >>> low, high = reg.predict_then_learn(X, y, output="interval")
+    >>> bool(abs(np.mean((low <= y) & (y <= high)) - 0.9) < 0.02)
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "laplacian",
+        loss: Any = "huber",
+        rule: Any = "norma",
+        expansion: Any = "window",
+        *,
+        scale: bool = True,
+        fit_intercept: bool | str = "auto",
+        passes: int = 1,
+        average: bool = False,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.loss = loss
+        self.rule = rule
+        self.expansion = expansion
+        self.scale = scale
+        self.fit_intercept = fit_intercept
+        self.passes = passes
+        self.average = average
+        self.n_jobs = n_jobs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,41 @@ from onkel.kernels import Kernel
 from onkel.kernels.base import diag_of_norms
 
 Array = NDArray[Any]
+
+AT_ONCE = 2**22
+"""Kernel values that are held at once, where a kernel is not compiled."""
+
+
+class Journal:
+    """The fields of an object, and what was overwritten in its arrays since."""
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self.fields = fields
+        self.notes: list[tuple[Array, Any, Array]] | None = []
+        self.room = sum(a.nbytes for a in fields.values() if isinstance(a, np.ndarray))
+
+    def note(self, array: Array, where: Any) -> None:
+        """Keep what stands there; once that is more than the arrays themselves, copy these."""
+        if self.notes is None:
+            return
+        old = array[where].copy()
+        self.notes.append((array, where, old))
+        self.room -= old.nbytes
+        if self.room < 0:
+            copies = {id(a): a.copy() for a in self.fields.values() if isinstance(a, np.ndarray)}
+            self._play_back([(copies[id(a)], w, o) for a, w, o in self.notes if id(a) in copies])
+            self.fields = {k: copies.get(id(v), v) for k, v in self.fields.items()}
+            self.notes = None
+
+    @staticmethod
+    def _play_back(notes: list[tuple[Array, Any, Array]]) -> None:
+        for array, where, old in reversed(notes):
+            array[where] = old
+
+    def restored(self) -> dict[str, Any]:
+        """Return the fields as they were."""
+        self._play_back(self.notes or [])
+        return self.fields
 
 
 class DenseTerms:
@@ -30,6 +66,7 @@ class DenseTerms:
         self.limit = limit
         self.head = 0
         self.count = 0
+        self.journal: Journal | None = None
         self._allocate(0, columns)
 
     def _allocate(self, panels: int, columns: int) -> None:
@@ -75,6 +112,21 @@ class DenseTerms:
         """Return all terms' inputs as they came."""
         return self.frame.raw(self.rows(0, self.count))
 
+    def older_than(self, birth: int) -> int:
+        """Return how many terms were born before this trial (births ascend)."""
+        low, high = 0, self.count
+        while low < high:
+            middle = (low + high) // 2
+            if self.births[(self.head + middle) % len(self.births)] < birth:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def block_size(self) -> int:
+        """Return how many rows are best taken at once."""
+        return 256 if self.count >= 2048 or len(self.frame.center) <= 64 else 64
+
     # -- evaluating ----------------------------------------------------------------------------
 
     def prepare(self, X: Array) -> Queries:
@@ -85,8 +137,7 @@ class DenseTerms:
         """Sum over terms of unit * coef * k, by column; the oldest `skip` left out."""
         program = self.kernel.program()
         if program is None:
-            K = self.kernel.values(self._z(queries.v), self._z(self.rows(skip, self.count)))
-            return K @ (self.coefs(skip, self.count) * unit)
+            return self._sums_by_function(queries, unit, skip)
         if self.count == skip:
             return np.zeros((len(queries), self.columns))
         weights = (self.coef * unit[None, :, None]).astype(self.frame.dtype)
@@ -95,6 +146,16 @@ class DenseTerms:
             weights[panel, :, lane] = 0
         first, used = self._panel_range()
         return core.sums(program, queries, self.panels, self.norms, first, used, weights, threads)
+
+    def _sums_by_function(self, queries: Queries, unit: Array, skip: int) -> Array:
+        """A kernel that is a function of two matrices is asked for no more than AT_ONCE values."""
+        z, total = self._z(queries.v), np.zeros((len(queries), self.columns))
+        step = max(AT_ONCE // max(len(queries), 1), LANES)
+        for start in range(skip, self.count, step):
+            stop = min(start + step, self.count)
+            K = self.kernel.values(z, self._z(self.rows(start, stop)))
+            total += K @ (self.coefs(start, stop) * unit)
+        return total
 
     def _panel_range(self) -> tuple[int, int]:
         first = self.head // LANES
@@ -132,12 +193,39 @@ class DenseTerms:
             return second
         return first.followed_by(second)
 
+    # -- taking back ---------------------------------------------------------------------------
+
+    def begin(self) -> Callable[[], DenseTerms]:
+        """Return a function that gives back the terms as they are now, bit for bit.
+
+        Until :meth:`end`, what is overwritten is noted; copying all terms would cost more than
+        a short call.
+        """
+        journal = Journal(dict(self.__dict__))
+        self.journal = journal
+
+        def undo() -> DenseTerms:
+            self.__dict__.clear()
+            self.__dict__.update(journal.restored())
+            return self
+
+        return undo
+
+    def end(self) -> None:
+        """What :meth:`begin` keeps is not needed any more."""
+        self.journal = None
+
+    def _write(self, array: Array, where: Any, values: Any) -> None:
+        if self.journal is not None:
+            self.journal.note(array, where)
+        array[where] = values
+
     # -- changing ------------------------------------------------------------------------------
 
     def drop(self, count: int) -> None:
         """Let the oldest terms go."""
         panel, lane = self.slots(0, count)
-        self.coef[panel, :, lane] = 0
+        self._write(self.coef, (panel, slice(None), lane), 0)
         self.head = (self.head + count) % max(len(self.births), 1)
         self.count -= count
         if self.count == 0:
@@ -150,16 +238,17 @@ class DenseTerms:
         if self.count + len(births) > len(self.births):
             self._grow(self.count + len(births))
         panel, lane = self.slots(self.count, self.count + len(births))
-        self.panels[panel, :, lane] = queries.v
-        self.norms[panel, lane] = queries.norm
-        self.coef[panel, :, lane] = coef
-        self.births[panel * LANES + lane] = births
+        self._write(self.panels, (panel, slice(None), lane), queries.v)
+        self._write(self.norms, (panel, lane), queries.norm)
+        self._write(self.coef, (panel, slice(None), lane), coef)
+        self._write(self.births, (panel * LANES + lane,), births)
         self.count += len(births)
 
     def add_to(self, which: Array, coef: Array) -> None:
         """Add to the coefficients of some terms, counted from the oldest."""
         at = (self.head + which) % max(len(self.births), 1)
-        self.coef[at // LANES, :, at % LANES] += coef
+        where = (at // LANES, slice(None), at % LANES)
+        self._write(self.coef, where, self.coef[where] + coef)
 
     def _grow(self, needed: int) -> None:
         enough = -(-needed // LANES)

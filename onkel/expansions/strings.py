@@ -6,6 +6,7 @@ The prediction for a text costs its own length, whatever the number of stored te
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
@@ -83,6 +84,14 @@ class StringTerms:
         """Return the births of some terms."""
         return np.array([t[2] for t in islice(self.terms, start, stop)], np.int64)
 
+    def older_than(self, birth: int) -> int:
+        """Return how many terms were born before this trial (births ascend)."""
+        return next((i for i, t in enumerate(self.terms) if t[2] >= birth), self.count)
+
+    def block_size(self) -> int:
+        """Return how many texts are best taken at once."""
+        return 1
+
     @staticmethod
     def join(first: list[Features], second: list[Features]) -> list[Features]:
         """Return two sets of queries as one."""
@@ -138,6 +147,14 @@ class StringTerms:
         self.terms, self.weights, self.uses = deque(terms), {}, {}
         for features, a, _ in terms:
             self._add(features, a)
+
+    def begin(self) -> Callable[[], StringTerms]:
+        """Return a function that gives back the terms as they are now."""
+        saved = self.copy()
+        return lambda: saved
+
+    def end(self) -> None:
+        """What :meth:`begin` has saved is not needed any more."""
 
     def copy(self) -> StringTerms:
         """Return an independent copy (the stored rows themselves never change)."""

@@ -10,9 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel import bounds
-from onkel.kernels import Kernel
+from onkel.core.frame import Frame
+from onkel.expansions.base import Expansion
+from onkel.expansions.dense import DenseTerms
+from onkel.expansions.strings import StringTerms
+from onkel.kernels import Kernel, Spectrum
 from onkel.losses import Loss
-from onkel.params import Accept, Part
+from onkel.params import Accept
 from onkel.rules.base import BoundRule
 from onkel.schedules import InverseSqrt
 
@@ -22,7 +26,7 @@ DEFAULT_TERMS = 10_000
 
 
 @dataclass(frozen=True)
-class Window(Part):
+class Window(Expansion):
     """A truncated kernel expansion: the oldest term goes first.
 
     ``f = sum of a_i k(x_i, .) over the terms kept``
@@ -66,6 +70,12 @@ class Window(Part):
                 "(terms= may stand beside it)."
             )
 
+    def open(self, kernel: Kernel, frame: Frame, limit: int) -> Any:
+        """Return empty storage for terms, of which there will be at most `limit`."""
+        if isinstance(kernel, Spectrum):
+            return StringTerms(kernel, 0)
+        return DenseTerms(kernel, frame, 0, limit)
+
     def bind(self, rule: BoundRule, loss: Loss, kernel: Kernel) -> BoundWindow:
         """Return the window with its numbers chosen for this rule, loss and kernel."""
         bounded = any(v is not None for v in (self.age, self.tolerance, self.growth))
@@ -91,6 +101,8 @@ class Window(Part):
 
     def _growth_start(self, rule: BoundRule) -> int:
         schedule = getattr(rule, "schedule", None)
+        if isinstance(schedule, bounds.Rate) and schedule.exponent == 0.5:
+            schedule = InverseSqrt(schedule.rate)  # what bounds.norma_risk_truncated gives
         if not isinstance(schedule, InverseSqrt) or not 0 < schedule.rate * rule.lam < 1:
             raise ValueError(
                 "Window: growth follows N04 Theorem 6, which needs "

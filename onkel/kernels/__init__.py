@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from onkel.core.split import Split
+from onkel.kernels.additive import Additive, Exponential, Spline
 from onkel.kernels.base import Kernel, Product, Scaled, Sum
 from onkel.kernels.function import Function
 from onkel.kernels.products import Linear, Polynomial
@@ -18,8 +20,8 @@ from onkel.kernels.stationary import Gaussian, Laplacian, Matern
 from onkel.params import pick
 
 __all__ = [
-    "Function", "Gaussian", "Kernel", "Laplacian", "Linear", "Matern", "Polynomial", "Product",
-    "Scaled", "Spectrum", "Sum", "get",
+    "Additive", "Exponential", "Function", "Gaussian", "Kernel", "Laplacian", "Linear", "Matern",
+    "Polynomial", "Product", "Scaled", "Spectrum", "Spline", "Split", "Sum", "get",
 ]  # fmt: skip
 
 REGISTRY: dict[str, type[Kernel]] = {
@@ -28,6 +30,9 @@ REGISTRY: dict[str, type[Kernel]] = {
     "matern": Matern,
     "linear": Linear,
     "polynomial": Polynomial,
+    "additive": Additive,
+    "exponential": Exponential,
+    "spline": Spline,
     "spectrum": Spectrum,
 }
 

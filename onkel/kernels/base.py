@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from onkel.core import matrix, numpy_core
 from onkel.core.frame import Frame
 from onkel.core.layout import Op, Program
+from onkel.core.split import Split
 from onkel.params import Part
 
 Array = NDArray[Any]
@@ -39,8 +40,42 @@ class Kernel(Part):
         """Return this kernel with every "auto" replaced by its number for so many features."""
         return self
 
+    def size(self, features: int) -> float:
+        """Return the typical k(x, x) on standardised rows, by which default rates are divided."""
+        return 1.0 if self.bound is None else self.bound
+
+    lowest: float | None = None
+    """Inputs below this are outside the kernel's domain."""
+
+    def check_rows(self, X: Any, first: int = 0, feature: int = 0) -> None:
+        """Refuse rows outside the kernel's domain; row and feature are counted from these."""
+        if self.lowest is None:
+            return
+        for start in range(0, len(X), 1024):
+            rows = np.asarray(X[start : start + 1024])
+            bad = np.argwhere(rows < self.lowest)
+            if len(bad):
+                row, column = bad[0]
+                raise ValueError(
+                    f"Row {first + start + row}, feature {feature + column}: {self!r} is defined "
+                    f"for inputs of at least {self.lowest:g}; got {rows[row, column]:g}. Shift it "
+                    "by its lowest possible value, or use a kernel such as Exponential."
+                )
+
+    def check_scale(self, scale: bool) -> None:
+        """Refuse standardisation where it would leave the kernel's domain."""
+        if scale and self.lowest is not None:
+            raise ValueError(
+                f"{self!r} is defined for inputs of at least {self.lowest:g}, and scale=True "
+                "centres them around 0. Use scale=False, with inputs of your own scale."
+            )
+
     def program(self) -> Program | None:
         """Return the kernel for the compiled core, or None for one that is a Python function."""
+        return None
+
+    def split(self) -> Split | None:
+        """Return how the kernel of one feature splits at a point (trees), or None."""
         return None
 
     def __call__(self, X: Any, Z: Any = None) -> Array:
@@ -51,6 +86,8 @@ class Kernel(Part):
             raise ValueError(
                 f"X has {X.shape[1]} features and Z has {Z.shape[1]}: they must agree."
             )
+        for rows in (X, Z):
+            self.check_rows(rows)
         return self.resolve(X.shape[1]).values(X, Z)
 
     def values(self, X: Array, Z: Array) -> Array:
@@ -170,6 +207,15 @@ class _Pair(Kernel):
     def _join(self, left: Any, right: Any) -> Any:
         return left + right if self.op == Op.SUM else left * right
 
+    def size(self, features: int) -> float:
+        return float(self._join(self.left.size(features), self.right.size(features)))
+
+    @property
+    def lowest(self) -> float | None:  # type: ignore[override]
+        """The narrower of the two domains."""
+        limits = [k.lowest for k in (self.left, self.right) if k.lowest is not None]
+        return max(limits, default=None)
+
     @property
     def bound(self) -> float | None:
         left, right = self.left.bound, self.right.bound
@@ -209,6 +255,14 @@ class Scaled(Kernel):
     @property
     def bound(self) -> float | None:
         return None if self.kernel.bound is None else self.factor * self.kernel.bound
+
+    def size(self, features: int) -> float:
+        return self.factor * self.kernel.size(features)
+
+    @property
+    def lowest(self) -> float | None:  # type: ignore[override]
+        """That of the kernel itself."""
+        return self.kernel.lowest
 
     def resolve(self, features: int) -> Self:
         return type(self)(self.kernel.resolve(features), self.factor)

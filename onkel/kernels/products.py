@@ -24,6 +24,9 @@ class Linear(Kernel):
     11.0
     """
 
+    def size(self, features: int) -> float:
+        return float(max(features, 1))
+
     def program(self) -> Program | None:
         return [(int(Op.LINEAR), 0.0, 0.0, 0)]
 
@@ -60,6 +63,10 @@ class Polynomial(Kernel):
 
     def resolve(self, features: int) -> Self:
         return replace(self, gamma=1.0 / max(features, 1)) if self.gamma == "auto" else self
+
+    def size(self, features: int) -> float:
+        gamma = 1.0 / max(features, 1) if self.gamma == "auto" else float(self.gamma)
+        return float((gamma * features + self.offset) ** self.degree)
 
     def program(self) -> Program | None:
         return [(int(Op.POLYNOMIAL), float(self.gamma), float(self.offset), int(self.degree))]

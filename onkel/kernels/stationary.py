@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from onkel.core.layout import Op, Program
+from onkel.core.split import ExpPoly, Split
 from onkel.kernels.base import Kernel
 from onkel.params import Accept
 
@@ -79,6 +80,9 @@ class Laplacian(_Stationary):
     def program(self) -> Program | None:
         return [(int(Op.LAPLACIAN), float(self.gamma), 0.0, 0)]
 
+    def split(self) -> Split | None:
+        return ExpPoly(float(self.gamma))
+
 
 @dataclass(frozen=True)
 class Matern(_Stationary):
@@ -114,4 +118,11 @@ class Matern(_Stationary):
 
     def program(self) -> Program | None:
         op = Op.MATERN32 if self.nu == 1.5 else Op.MATERN52
-        return [(int(op), float(np.sqrt(2 * self.nu)) / float(self.length), 0.0, 0)]
+        return [(int(op), self._sigma, 0.0, 0)]
+
+    @property
+    def _sigma(self) -> float:
+        return float(np.sqrt(2 * self.nu)) / float(self.length)
+
+    def split(self) -> Split | None:
+        return ExpPoly(self._sigma, (1.0, 1.0) if self.nu == 1.5 else (1.0, 1.0, 1 / 3))

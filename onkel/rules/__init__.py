@@ -5,12 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from onkel.params import pick
+from onkel.rules.alma import Alma
 from onkel.rules.base import Rule
 from onkel.rules.norma import Norma
+from onkel.rules.perceptron import Perceptron
+from onkel.rules.projection import Projection
+from onkel.rules.romma import Romma
 
-__all__ = ["Norma", "Rule", "get"]
+__all__ = ["Alma", "Norma", "Perceptron", "Projection", "Romma", "Rule", "get"]
 
-REGISTRY: dict[str, type[Rule]] = {"norma": Norma}
+REGISTRY: dict[str, type[Rule]] = {
+    "norma": Norma,
+    "alma": Alma,
+    "perceptron": Perceptron,
+    "projection": Projection,
+    "romma": Romma,
+}
 
 
 def get(rule: Any) -> Rule:

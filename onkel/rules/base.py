@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.layout import Move, Trial
+from onkel.core.layout import Move, NativeRule, Trial
 from onkel.losses import Loss
 from onkel.params import Part
 
 Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Space:
+    """What a rule may know of the space that f lives in."""
+
+    size: float = 1.0
+    """Typical k(x, x) on standardised data, by which default rates are divided."""
+    p: float = 2.0
+    """Of the link; 2 for every kernel."""
+    reach: float | None = None
+    """kappa, a bound on the length of the features (fixed centres), or None."""
 
 
 class Rule(Part):
@@ -21,14 +36,36 @@ class Rule(Part):
     plain numbers (:meth:`bind`); the bound rule does the steps.
     """
 
-    tasks: ClassVar[tuple[str, ...]] = ("classification", "regression", "novelty")
-    """Tasks whose losses this rule accepts."""
+    losses: ClassVar[tuple[type[Loss], ...]] = (Loss,)
+    """Losses that this rule accepts."""
+    adapts: ClassVar[bool] = True
+    """Whether it also moves a loss's adaptive number (nu)."""
     has_offset: ClassVar[bool] = True
     """Whether the rule can move an offset b."""
+    has_link: ClassVar[bool] = False
+    """Whether it may run under a p-norm link with p other than 2."""
+    named: ClassVar[Mapping[str, Loss]] = {}
+    """Losses that a name stands for beside this rule, where they differ from the registry's."""
 
-    def bind(self, loss: Loss) -> BoundRule:
-        """Return the rule with its numbers chosen for this loss."""
-        raise NotImplementedError(f"{type(self).__name__} must define bind(loss)")
+    def bind(self, loss: Loss, space: Space = Space()) -> BoundRule:  # noqa: B008
+        """Return the rule with its numbers chosen for this loss and space."""
+        raise NotImplementedError(f"{type(self).__name__} must define bind(loss, space)")
+
+    def check(self, loss: Loss) -> None:
+        """Raise a ValueError if this rule cannot follow this loss."""
+        kinds = " or ".join(kind.__name__ for kind in self.losses)
+        if not isinstance(loss, self.losses):
+            raise ValueError(f"{type(self).__name__} goes with the loss {kinds}; got {loss!r}.")
+        if loss.adaptive and not self.adapts:
+            raise ValueError(
+                f"{type(self).__name__} takes a loss whose number is fixed; got {loss!r}. Leave nu "
+                "out, or use rules.Norma."
+            )
+        if not self.adapts and getattr(loss, "power", 1) != 1:
+            raise ValueError(
+                f"{type(self).__name__} takes the plain hinge; got {loss!r}. Leave power out, or "
+                "use rules.Norma."
+            )
 
 
 class BoundRule:
@@ -43,7 +80,11 @@ class BoundRule:
 
     def rates(self, t: Array) -> Array:
         """Return eta at trials `t`."""
-        raise NotImplementedError
+        return np.ones(t.shape)
+
+    def start(self, loss: Loss) -> float:
+        """Return the threshold before the first example."""
+        return loss.start
 
     def step(self, trial: Trial, loss: Any) -> Move:
         """Decide one move."""
@@ -53,6 +94,13 @@ class BoundRule:
         """Return the regulariser's value, for the instantaneous risk."""
         return self.lam * norm2 / 2
 
-    def native(self) -> tuple[int, float, float, float, float] | None:
+    def native(self) -> NativeRule | None:
         """What the compiled core needs to know, or None."""
         return None
+
+
+def keep(trial: Trial, verdict: Any, shrink: float, coef: float, **changes: Any) -> Move:
+    """Return a move of f that leaves b and the thresholds as they are, but for `changes`."""
+    return Move(shrink, coef, trial.offset, trial.threshold, trial.alert, verdict)._replace(
+        **changes
+    )

@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.layout import Move, RuleCode, Trial
+from onkel.core.layout import Move, NativeRule, RuleCode, Trial
 from onkel.losses import Loss
 from onkel.params import POSITIVE, Accept
-from onkel.rules.base import BoundRule, Rule
+from onkel.rules.base import BoundRule, Rule, Space
+from onkel.rules.theory import theory_rate
 from onkel.schedules import Constant, Regularized
 
 Array = NDArray[Any]
@@ -28,10 +29,12 @@ class Norma(Rule):
 
     Parameters
     ----------
-    learning_rate : float, schedule or function of t, optional
+    learning_rate : float, schedule, function of t or "theory", optional
         eta. By default what suits the loss: 0.4 for classification, 0.5 for squared loss (for
         Huber's 0.5 sigma), 0.2 for other regression losses, 1 for novelty (where it only sets the
-        scale of the scores).
+        scale of the scores); divided by the kernel's typical k(x, x), 1 for the Gaussian, the
+        number of features for the linear kernel. "theory" is coefficient regularisation's
+        ``t^(-1/2) / (M kappa^2 + lam)``, for ``expansions.Centers``.
     memory : float, optional
         Forgetting horizon in examples, 1/(eta lam); with a schedule lam = 1/(eta_1 memory).
         100 000 by default; infinity never forgets.
@@ -68,9 +71,10 @@ class Norma(Rule):
     support_rate: float | None = None
     regularizer: float | Callable[[float], float] = 2.0
     track_norm: bool = False
+    has_link: ClassVar[bool] = True
     _accepts: ClassVar[Mapping[str, Accept]] = {
         "learning_rate": Accept(
-            low=0, low_open=True, high_open=True, none=True, function=True,
+            low=0, low_open=True, high_open=True, none=True, function=True, words=("theory",),
             hint="Schedules are in onkel.schedules; a function maps trials 1, 2, ... to rates.",
         ),
         "memory": Accept(
@@ -94,9 +98,8 @@ class Norma(Rule):
                 "regularization). Give one."
             )
 
-    def bind(self, loss: Loss) -> BoundNorma:
-        rate = loss.default_rate if self.learning_rate is None else self.learning_rate
-        schedule = rate if callable(rate) else Constant(float(rate))
+    def bind(self, loss: Loss, space: Space = Space()) -> BoundNorma:  # noqa: B008
+        schedule = self._schedule(loss, space)
         first = float(_rates(schedule, np.array([1]))[0])
         if isinstance(schedule, Regularized):
             lam = self._lam_of(schedule)
@@ -110,6 +113,14 @@ class Norma(Rule):
                 "1/(learning_rate * memory) is not finite. Raise learning_rate."
             )
         return BoundNorma(self, schedule, lam)
+
+    def _schedule(self, loss: Loss, space: Space) -> Callable[[Array], Array]:
+        rate = self.learning_rate
+        if rate is None:
+            return Constant(loss.default_rate / space.size)
+        if isinstance(rate, str):
+            return theory_rate(loss, space, self.regularization)
+        return rate if callable(rate) else Constant(float(rate))
 
     def _lam_of(self, schedule: Regularized) -> float:
         """The schedule 1/(3 lam sqrt(t)) brings its own lam; another one is a contradiction."""
@@ -199,8 +210,8 @@ class BoundNorma(BoundRule):
             return float("nan")
         return self.lam * float(norm2 ** (self.regularizer / 2)) / self.regularizer
 
-    def native(self) -> tuple[int, float, float, float, float] | None:
+    def native(self) -> NativeRule | None:
         if callable(self.regularizer):
             return None
         power = float(self.regularizer)
-        return int(RuleCode.NORMA), self.lam, self.threshold_rate, power, self.support_rate
+        return NativeRule(RuleCode.NORMA, self.lam, self.threshold_rate, power, self.support_rate)

@@ -2,6 +2,8 @@
 #pragma once
 #include <cstdint>
 
+#include "tree_api.hpp"
+
 namespace onkel {
 
 constexpr int kLanes = 64;     // terms side by side in one panel: [panel][feature][lane]
@@ -70,6 +72,7 @@ enum Field : int {
   kFieldLoss,
   kFieldRisk,
   kFieldMarginErrors,
+  kFieldUpdates,
   kFields
 };
 
@@ -80,10 +83,26 @@ enum LossCode : int {
   kSquared,
   kAbsolute,
   kEpsilonInsensitive,
-  kHuber
+  kHuber,
+  kLeastSquares,
+  kExponential
 };
 
-enum RuleCode : int { kNorma = 0 };
+// A loss: what it is, nu (below 0: fixed), and one number more (novelty: the fraction that f
+// learns from; soft margin: the power).
+struct Loss {
+  int code;
+  double nu, extra;
+};
+
+enum RuleCode : int { kNorma = 0, kAlma, kProjection, kRomma };
+
+// A rule: NORMA's numbers (power: of the norm in the regulariser), the ball, and one number more
+// (ALMA: a of the self-tuning form, or 0; ROMMA: whether it is aggressive; both: see p).
+struct Rule {
+  int code;
+  double lambda, threshold_rate, power, support_rate, radius, extra;
+};
 
 // Everything that one call of `steps` reads; see onkel/core/numpy_core.py for the algorithm.
 constexpr int64_t kNone = -1;   // this row has no term yet
@@ -103,12 +122,10 @@ struct StepInput {
   const int64_t* cap;                // [rows] most terms after this trial
   const int64_t* hosts;              // [rows] candidate that holds the same example, kStays, kNone
   const int64_t* oldest;             // [rows] births below this are dropped after this trial
-  int loss;
-  double nu, support;  // nu < 0: fixed
-  int rule;
-  double lambda, threshold_rate, power, support_rate;  // power of the norm in the regulariser
+  Loss loss;
+  Rule rule;
   bool intercept, needs_norm, average;
-  double stop_scale;  // a scale below this ends the block early
+  double stop_scale;  // a scale below this, or above its inverse, ends the block early
 };
 
 struct StepOutput {
@@ -126,6 +143,29 @@ struct StepOutput {
   int64_t bad_row;     // first row whose step is not finite, or -1
 };
 
+// What one call of `primal` reads and changes: weights instead of terms, one row at a time.
+struct PrimalInput {
+  int64_t rows, columns, d;
+  const double* x;       // [rows][d] features
+  const double* y;       // [rows][columns]
+  const double* weight;  // [rows]
+  const double* eta;     // [rows]
+  Loss loss;
+  Rule rule;
+  double p;  // of the link
+  bool intercept, needs_norm, average;
+};
+
+struct PrimalOutput {
+  double* state;       // [columns][kFields], in and out
+  double* theta;       // [columns][d + 1], in and out; the last is the sum of the coefficients
+  double* total;       // [columns][d + 1] sums of w over the trials (average), or empty
+  double* score;       // [rows][columns]
+  double* mean_score;  // [rows][columns]
+  double* limit;       // [rows][columns]
+  int64_t bad_row;     // first row whose step is not finite, or -1
+};
+
 struct Table {
   const char* name;
   void (*sums_f)(Program, Queries<float>, Panels<float>, const float*, int64_t, double*);
@@ -133,6 +173,10 @@ struct Table {
   void (*matrix_f)(Program, Queries<float>, Panels<float>, int64_t, double*);
   void (*matrix_d)(Program, Queries<double>, Panels<double>, int64_t, double*);
   void (*steps)(const StepInput&, StepOutput&);
+  void (*primal)(const PrimalInput&, PrimalOutput&);
+  TreeTable trees;
 };
+
+const Table& current_table();  // of the level in use; in bind.cpp
 
 }  // namespace onkel

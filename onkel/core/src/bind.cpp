@@ -213,16 +213,28 @@ void matrix(const std::vector<NodeTuple>& program, const In<T>& q, const In<T>& 
     current->matrix_d(text, queries, terms, n, out.data());
 }
 
-// loss = (code, nu, support), rule = (code, lambda, threshold_rate, power, support_rate).
+using LossTuple = std::tuple<int, double, double>;
+using RuleTuple = std::tuple<int, double, double, double, double, double, double>;
+
+onkel::Loss loss_of(const LossTuple& loss) {
+  const auto& [code, nu, extra] = loss;
+  return {code, nu, extra};
+}
+
+onkel::Rule rule_of(const RuleTuple& rule) {
+  const auto& [code, lambda, threshold_rate, power, support_rate, radius, extra] = rule;
+  return {code, lambda, threshold_rate, power, support_rate, radius, extra};
+}
+
 std::tuple<int64_t, int64_t, int64_t, bool> steps(
     const In<double>& kernel, const In<double>& base, const In<double>& old_coef,
     const In<double>& diag, const In<int64_t>& births, int64_t live, int64_t first_trial,
     const In<double>& y, const In<double>& weight, const In<double>& eta, const In<int64_t>& cap,
-    const In<int64_t>& hosts, const In<int64_t>& oldest, std::tuple<int, double, double> loss,
-    std::tuple<int, double, double, double, double> rule, bool intercept, bool needs_norm,
-    bool average, double stop_scale, const Out<double>& state, const Out<double>& score,
-    const Out<double>& mean_score, const Out<double>& limit, const Out<double>& coef,
-    const Out<uint8_t>& kept, const Out<uint8_t>& merged, const Out<uint8_t>& wiped) {
+    const In<int64_t>& hosts, const In<int64_t>& oldest, const LossTuple& loss,
+    const RuleTuple& rule, bool intercept, bool needs_norm, bool average, double stop_scale,
+    const Out<double>& state, const Out<double>& score, const Out<double>& mean_score,
+    const Out<double>& limit, const Out<double>& coef, const Out<uint8_t>& kept,
+    const Out<uint8_t>& merged, const Out<uint8_t>& wiped) {
   onkel::StepInput in{};
   require(y.ndim() == 2, "y must be [rows][columns]");
   in.rows = static_cast<int64_t>(y.shape(0));
@@ -253,8 +265,8 @@ std::tuple<int64_t, int64_t, int64_t, bool> steps(
   in.cap = cap.data();
   in.hosts = hosts.data();
   in.oldest = oldest.data();
-  std::tie(in.loss, in.nu, in.support) = loss;
-  std::tie(in.rule, in.lambda, in.threshold_rate, in.power, in.support_rate) = rule;
+  in.loss = loss_of(loss);
+  in.rule = rule_of(rule);
   in.intercept = intercept;
   in.needs_norm = needs_norm;
   in.average = average;
@@ -271,6 +283,40 @@ std::tuple<int64_t, int64_t, int64_t, bool> steps(
   nb::gil_scoped_release release;
   current->steps(in, out);
   return {out.dropped, out.done, out.bad_row, out.stale_norm};
+}
+
+// Returns the first row whose step is not finite, or -1; state, theta and total change in place.
+int64_t primal(const In<double>& x, const In<double>& y, const In<double>& weight,
+               const In<double>& eta, const LossTuple& loss, const RuleTuple& rule, double p,
+               bool intercept, bool needs_norm, bool average, const Out<double>& state,
+               const Out<double>& theta, const Out<double>& total, const Out<double>& score,
+               const Out<double>& mean_score, const Out<double>& limit) {
+  onkel::PrimalInput in{};
+  require(x.ndim() == 2 && y.ndim() == 2 && x.shape(0) == y.shape(0), "x and y must be matrices");
+  in.rows = static_cast<int64_t>(y.shape(0));
+  in.columns = static_cast<int64_t>(y.shape(1));
+  in.d = static_cast<int64_t>(x.shape(1));
+  const size_t wide = y.shape(1) * (x.shape(1) + 1);
+  require(weight.size() == y.shape(0) && eta.size() == y.shape(0), "one weight and rate per row");
+  require(state.size() == y.shape(1) * onkel::kFields && theta.size() == wide &&
+              total.size() == (average ? wide : 0) && score.size() == y.size() &&
+              limit.size() == y.size() && mean_score.size() == (average ? y.size() : 0),
+          "an output array has the wrong size");
+  in.x = x.data();
+  in.y = y.data();
+  in.weight = weight.data();
+  in.eta = eta.data();
+  in.loss = loss_of(loss);
+  in.rule = rule_of(rule);
+  in.p = p;
+  in.intercept = intercept;
+  in.needs_norm = needs_norm;
+  in.average = average;
+  onkel::PrimalOutput out{
+      state.data(), theta.data(), total.data(), score.data(), mean_score.data(), limit.data(), -1};
+  nb::gil_scoped_release release;
+  current->primal(in, out);
+  return out.bad_row;
 }
 
 // Welford with forgetting: weight 1/min(t, horizon) for the t-th row; population variance.
@@ -296,6 +342,9 @@ void moments(const In<double>& rows, int64_t seen, double horizon, const Out<dou
 
 }  // namespace
 
+const onkel::Table& onkel::current_table() { return *current; }
+void bind_tree(nb::module_& m);  // in bind_tree.cpp
+
 NB_MODULE(_native, m) {
   m.attr("LANES") = onkel::kLanes;
   m.attr("FIELDS") = static_cast<int>(onkel::kFields);
@@ -307,5 +356,7 @@ NB_MODULE(_native, m) {
   m.def("matrix", &matrix<float>);
   m.def("matrix", &matrix<double>);
   m.def("steps", &steps);
+  m.def("primal", &primal);
   m.def("moments", &moments);
+  bind_tree(m);
 }

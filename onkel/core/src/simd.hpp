@@ -133,4 +133,17 @@ inline VecD vexp(VecD x) {
   return (VecD)(((IntD)p + bits) & alive);
 }
 
+inline double dot(const double* a, const double* b, int64_t n) {
+  constexpr int W = Simd<double>::width;
+  VecD s0 = VecD{}, s1 = VecD{};
+  int64_t i = 0;
+  for (; i + 2 * W <= n; i += 2 * W) {
+    s0 = s0 + load<VecD>(a + i) * load<VecD>(b + i);
+    s1 = s1 + load<VecD>(a + i + W) * load<VecD>(b + i + W);
+  }
+  double s = sum_lanes<double>(s0 + s1);
+  for (; i < n; ++i) s += a[i] * b[i];
+  return s;
+}
+
 }  // namespace

@@ -4,75 +4,13 @@
 #include <cmath>
 
 #include "api.hpp"
+#include "rules.hpp"
 #include "simd.hpp"
 
 namespace {
 
 using onkel::StepInput;
 using onkel::StepOutput;
-
-// What a loss says of one example: -l', whether it lies outside, l, and where the threshold goes.
-struct Verdict {
-  double slope, outside, value, direction;
-};
-
-inline double sign(double x) { return static_cast<double>((x > 0) - (x < 0)); }
-
-inline Verdict judge(const StepInput& in, double z, double y, double threshold) {
-  const bool adaptive = in.nu >= 0;
-  const double nu = adaptive ? in.nu : 0.0;
-  switch (in.loss) {
-    case onkel::kSoftMargin: {
-      const double outside = y * z <= threshold;
-      const double gap = threshold - y * z;
-      return {y * outside, outside, (gap > 0 ? gap : 0) - nu * threshold, nu - outside};
-    }
-    case onkel::kLogistic: {
-      const double m = y * z;
-      const double e = std::exp(-std::fabs(m));
-      const double slope = y * (m > 0 ? e / (1 + e) : 1 / (1 + e));
-      return {slope, static_cast<double>(m <= 0), std::log1p(e) + (m < 0 ? -m : 0), 0};
-    }
-    case onkel::kNovelty: {
-      const double outside = z < threshold;
-      const double gap = threshold - z;
-      return {outside, outside, (gap > 0 ? gap : 0) - in.support * threshold, in.support - outside};
-    }
-    case onkel::kSquared: {
-      const double delta = y - z;
-      return {delta, 0, 0.5 * delta * delta, 0};
-    }
-    case onkel::kAbsolute: {
-      const double delta = y - z;
-      return {sign(delta), 0, std::fabs(delta), 0};
-    }
-    case onkel::kEpsilonInsensitive: {
-      const double delta = y - z, gap = std::fabs(delta) - threshold;
-      const double outside = gap > 0;
-      return {sign(delta) * outside, outside, (gap > 0 ? gap : 0) + nu * threshold, outside - nu};
-    }
-    default: {  // Huber
-      const double delta = y - z, size = std::fabs(delta);
-      const double outside = size > threshold;
-      if (size >= threshold) return {sign(delta), outside, size - threshold / 2, outside - nu};
-      const double width = threshold > 1e-300 ? threshold : 1e-300;
-      return {delta / width, outside, delta * delta / (2 * width), outside - nu};
-    }
-  }
-}
-
-inline double dot(const double* a, const double* b, int64_t n) {
-  constexpr int W = Simd<double>::width;
-  VecD s0 = VecD{}, s1 = VecD{};
-  int64_t i = 0;
-  for (; i + 2 * W <= n; i += 2 * W) {
-    s0 = s0 + load<VecD>(a + i) * load<VecD>(b + i);
-    s1 = s1 + load<VecD>(a + i + W) * load<VecD>(b + i + W);
-  }
-  double s = sum_lanes<double>(s0 + s1);
-  for (; i < n; ++i) s += a[i] * b[i];
-  return s;
-}
 
 // The block in flight: candidates are the old terms that may be dropped, then the block's rows.
 struct Block {
@@ -138,73 +76,38 @@ inline void drop_front(Block& b, int64_t upto) {
   ++b.front;
 }
 
-inline double shrink_of(const StepInput& in, double eta, double norm2) {
-  double pull = 1;
-  if (in.power != 2) {
-    if (!(norm2 > 0)) return 1;
-    pull = std::pow(norm2, in.power / 2 - 1);
-  }
-  const double s = 1 - eta * in.lambda * pull;
-  return s > 0 ? s : 0;
-}
-
 // One column of one trial. Returns whether a term was stored; sets *wiped on a shrink of 0.
 inline bool step_column(Block& b, int64_t t, int64_t c, bool* wiped) {
   const StepInput& in = b.in;
-  const int64_t i = in.old_count + t;
+  const int64_t i = in.old_count + t, at = t * in.columns + c;
   double* s = b.state(c);
   const double f = b.factor[c] * b.value(i, c, i);
-  const double z = f + s[onkel::kFieldOffset];
-  const double y = in.y[t * in.columns + c], w = in.weight[t], eta = in.eta[t];
-  b.out.score[t * in.columns + c] = z;
-  b.out.limit[t * in.columns + c] =
-      s[in.loss == onkel::kNovelty ? onkel::kFieldAlert : onkel::kFieldThreshold];
+  const double kxx = in.diag[i];
+  b.out.score[at] = f + s[onkel::kFieldOffset];
+  b.out.limit[at] = limit_of(in.loss, s);
   if (in.average) {
-    const double m = s[onkel::kFieldTrials];
-    const double sum = b.value(i, in.columns + c, i) +
-                       s[onkel::kFieldScaleSum] / b.start[c] * b.value(i, c, i) +
-                       s[onkel::kFieldOffsetSum];
-    b.out.mean_score[t * in.columns + c] = m > 0 ? sum / m : 0;
-    if (in.loss == onkel::kNovelty && m > 0)
-      b.out.limit[t * in.columns + c] = s[onkel::kFieldAlertSum] / m;
+    const double sum =
+        b.value(i, in.columns + c, i) + s[onkel::kFieldScaleSum] / b.start[c] * b.value(i, c, i);
+    b.out.mean_score[at] = mean_of(in.loss, s, sum, b.out.limit + at);
   }
-  const Verdict v = judge(in, z, y, s[onkel::kFieldThreshold]);
-  const double alert = in.loss == onkel::kNovelty && z < s[onkel::kFieldAlert];
-  s[onkel::kFieldTrials] += 1;
-  s[onkel::kFieldWeight] += w;
-  s[onkel::kFieldOutside] += w * v.outside;
-  s[onkel::kFieldAlerts] += w * alert;
-  s[onkel::kFieldMarginErrors] += v.outside;
-  s[onkel::kFieldLoss] += w * v.value;
-  if (in.needs_norm)
-    s[onkel::kFieldRisk] +=
-        w * v.value + in.lambda * std::pow(s[onkel::kFieldNorm2], in.power / 2) / in.power;
-
-  const double shrink = shrink_of(in, eta, s[onkel::kFieldNorm2]);
-  const double a = eta * w * v.slope;
   s[onkel::kFieldScaleSum] += b.factor[c] * b.start[c];
-  s[onkel::kFieldOffsetSum] += s[onkel::kFieldOffset];
-  s[onkel::kFieldAlertSum] += s[onkel::kFieldAlert];
-  if (in.intercept) s[onkel::kFieldOffset] += a;
-  if (in.nu >= 0) {
-    const bool novelty = in.loss == onkel::kNovelty;
-    s[onkel::kFieldThreshold] +=
-        (novelty ? in.support_rate : in.threshold_rate) * eta * w * v.direction;
-    if (novelty) s[onkel::kFieldAlert] += in.threshold_rate * eta * w * (in.nu - alert);
-  }
+  const Trial trial{f, in.y[at], kxx, in.eta[t], in.weight[t]};
+  Move m = decide(in.loss, in.rule, 2.0, in.intercept, in.needs_norm, trial, s);
   if (in.needs_norm) {
-    const double old = shrink * shrink * s[onkel::kFieldNorm2], own = a * a * in.diag[i];
-    s[onkel::kFieldNorm2] = settle_norm(b.out, old + 2 * shrink * a * f + own, old + own);
+    const double old = m.shrink * m.shrink * s[onkel::kFieldNorm2];
+    const double own = m.coef * m.coef * kxx;
+    const double square = old + 2 * m.shrink * m.coef * f + own;
+    const double c2 = square > m.radius * m.radius ? m.radius * m.radius / square : 1;
+    s[onkel::kFieldNorm2] = c2 * settle_norm(b.out, square, old + own);
+    m.shrink *= std::sqrt(c2);
+    m.coef *= std::sqrt(c2);
   }
-  s[onkel::kFieldDropped] *= shrink;
-  b.factor[c] *= shrink;
+  s[onkel::kFieldDropped] *= m.shrink;
+  b.factor[c] *= m.shrink;
   *wiped = b.factor[c] == 0;
-  b.coef[c * b.n + i] = *wiped ? a : a / b.factor[c];
-  if (!(std::fabs(z) < 1e300) || !(std::fabs(a) < 1e150) || !(s[onkel::kFieldNorm2] < 1e300) ||
-      !(std::fabs(s[onkel::kFieldOffset]) < 1e300)) {
-    if (b.out.bad_row < 0) b.out.bad_row = t;
-  }
-  return a != 0;
+  b.coef[c * b.n + i] = *wiped ? m.coef : m.coef / b.factor[c];
+  if (b.out.bad_row < 0 && !is_finite(s, b.out.score[at], m.coef)) b.out.bad_row = t;
+  return m.coef != 0;
 }
 
 // Stored units of column c at candidate i: actual = scale * stored, now and later.
@@ -231,8 +134,10 @@ inline void write_out(Block& b, int64_t done, const bool* wiped) {
 
 inline bool must_stop(const Block& b, const bool* wiped) {
   bool stop = b.out.bad_row >= 0 || b.out.stale_norm;
-  for (int64_t c = 0; c < b.in.columns; ++c)
-    stop |= wiped[c] || b.factor[c] * b.start[c] < b.in.stop_scale;
+  for (int64_t c = 0; c < b.in.columns; ++c) {
+    const double scale = b.factor[c] * b.start[c];
+    stop |= wiped[c] || scale < b.in.stop_scale || scale * b.in.stop_scale > 1;
+  }
   return stop;
 }
 

@@ -1,6 +1,8 @@
 // Compiled once per instruction set, with ONKEL_LEVEL naming it.
+#include "primal.hpp"
 #include "rows.hpp"
 #include "steps.hpp"
+#include "tree.hpp"
 
 #define ONKEL_CONCAT(a, b) a##b
 #define ONKEL_TABLE(level) ONKEL_CONCAT(table_, level)
@@ -9,6 +11,12 @@
 
 namespace onkel {
 extern const Table ONKEL_TABLE(ONKEL_LEVEL);
-const Table ONKEL_TABLE(ONKEL_LEVEL) = {ONKEL_TEXT(ONKEL_LEVEL), sums<float>,    sums<double>,
-                                        matrix<float>,           matrix<double>, steps};
+const Table ONKEL_TABLE(ONKEL_LEVEL) = {ONKEL_TEXT(ONKEL_LEVEL),
+                                        sums<float>,
+                                        sums<double>,
+                                        matrix<float>,
+                                        matrix<double>,
+                                        steps,
+                                        primal,
+                                        {forest_describe, forest_query, additive_matrix}};
 }  // namespace onkel

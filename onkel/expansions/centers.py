@@ -1,0 +1,224 @@
+"""Centers: coefficient regularisation over fixed points (CR; SPEC section 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel.core.frame import Frame
+from onkel.expansions.base import Expansion
+from onkel.kernels import Kernel
+from onkel.params import Accept
+from onkel.rules.base import Rule, Space
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Centers(Expansion):
+    """f as weights over the kernel values at m fixed points: constant memory, O(m d) per example.
+
+    ``f(x) = alpha . K(x)``, K(x) = (k(x, c_1), ..., k(x, c_m))
+
+    It is the linear learner over the features K(x): "k(x, x)" is ||K(x)||^2, ||f|| is ||alpha||.
+
+    Parameters
+    ----------
+    centers : int or matrix
+        m, for the first m distinct examples; or the points themselves, one per row.
+    sample : int, optional
+        Take the m points as a random sample of the stream's first so many examples instead
+        (a reservoir: a point that is replaced loses its weight). More than m.
+    seed : int
+        Of that sample.
+
+    References
+    ----------
+    CR (0.4), with kappa = sup ||K(x)||_2 where the paper takes sup sqrt(k(x, x')).
+
+    Examples
+    --------
+    >>> from onkel import KernelClassifier
+    >>> clf = KernelClassifier(expansion=Centers([[0.0], [1.0]]))
+    >>> clf.partial_fit([[0.1], [0.9], [0.2]], [0, 1, 0]).n_terms_
+    2
+    """
+
+    centers: Any = 100
+    sample: int | None = None
+    seed: int = 0
+    primal: ClassVar[bool] = True
+    _accepts: ClassVar[Mapping[str, Accept]] = {
+        "sample": Accept(low=1, high=2**31, whole=True, none=True),
+        "seed": Accept(low=0, high=2**63, whole=True),
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.given is None:
+            Accept(low=1, high=2**31, whole=True).check("Centers", "centers", self.centers)
+            if self.sample is not None and self.sample <= self.centers:
+                raise ValueError(
+                    f"Centers: sample must be more than the {self.centers} centres that are drawn "
+                    f"from it; got {self.sample!r}."
+                )
+            return
+        if self.sample is not None:
+            raise ValueError("Centers: the points were given, so sample must be left out.")
+        _check_points(self.given)
+
+    @property
+    def given(self) -> Array | None:
+        """The points, where they were given."""
+        if isinstance(self.centers, (int, float, np.integer, np.floating, str, type(None))):
+            return None
+        try:
+            return np.array(self.centers, np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"Centers: centers must be a whole number or a matrix of numbers; got "
+                f"{self.centers!r}."
+            ) from None
+
+    @property
+    def count(self) -> int:
+        """Number of centres, m."""
+        return int(self.centers) if self.given is None else len(self.given)
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        mine, theirs = self.get_params(deep=False), other.get_params(deep=False)
+        return all(np.array_equal(v, theirs[k]) for k, v in mine.items())
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.count, self.sample, self.seed))
+
+    def check(self, kernel: Kernel, rule: Rule) -> None:
+        if kernel.domain != "numbers":
+            raise ValueError(
+                f"Centers holds kernels on rows of numbers; got {kernel!r}. Use "
+                "expansions.Window(terms=...) for texts."
+            )
+
+    def space(self, kernel: Kernel, features: int, scale: bool = False) -> Space:
+        size = (1.0 + self.count / 10) * kernel.size(features) ** 2
+        return Space(size=size, reach=self._reach(kernel, scale))
+
+    def _reach(self, kernel: Kernel, scale: bool) -> float | None:
+        """Bound on ||K(x)||_2 over all x: X sqrt(largest eigenvalue of k at the points).
+
+        Since K(x) = Phi' phi(x); before the points are known, that eigenvalue is at most m X^2.
+        """
+        if kernel.bound is None:
+            return None
+        if self.given is None or scale:
+            return float(self.count) ** 0.5 * kernel.bound
+        top = float(np.linalg.eigvalsh(kernel.values(self.given, self.given))[-1])
+        return (kernel.bound * top) ** 0.5
+
+    def open(self, kernel: Kernel, frame: Frame) -> CenterMap:
+        """Return the map from rows to features, as far as the points are known."""
+        width = len(frame.center)
+        if self.given is not None:
+            if self.given.shape[1] != width:
+                raise ValueError(
+                    f"Centers: the points have {self.given.shape[1]} features, the rows {width}."
+                )
+            return CenterMap(kernel, self.given, self.count, 0, np.zeros(0, np.int64))
+        last = 2**60 if self.sample is None else int(self.sample)
+        draws = np.zeros(0, np.int64)
+        if self.sample is not None:
+            rng = np.random.default_rng(self.seed)
+            draws = rng.integers(0, np.arange(1, last + 1))
+        return CenterMap(kernel, np.zeros((0, width)), self.count, last, draws)
+
+
+def _check_points(points: Array) -> None:
+    if points.ndim != 2 or not points.size:
+        raise ValueError(
+            f"Centers: centers must be a matrix, one point per row; got shape {points.shape}."
+        )
+    if not np.all(np.isfinite(points)):
+        raise ValueError("Centers: centers hold NaN or infinity.")
+    distinct = len(np.unique(points, axis=0))
+    if distinct < len(points):
+        raise ValueError(
+            f"Centers: the {len(points)} points given hold only {distinct} distinct ones. Remove "
+            "the repeated rows (numpy.unique(points, axis=0))."
+        )
+
+
+@dataclass(frozen=True)
+class CenterMap:
+    """From rows to kernel values at the centres known so far; never changed in place."""
+
+    kernel: Kernel
+    points: Array
+    """Raw rows, one per centre."""
+    most: int
+    last: int
+    """The points may change up to this trial."""
+    draws: Array
+    """For each trial of the sample, a number below it: the centre that it replaces, if any."""
+
+    @property
+    def count(self) -> int:
+        """Number of centres so far."""
+        return len(self.points)
+
+    @property
+    def missing(self) -> int:
+        """Number of centres still to come."""
+        return self.most - self.count
+
+    @property
+    def nbytes(self) -> int:
+        """Memory beside the weights."""
+        return self.points.nbytes + self.draws.nbytes
+
+    def features(self, X: Array, frame: Frame) -> Array:
+        """Return the features of rows."""
+        if not self.count:
+            return np.zeros((len(X), 0))
+        rows = frame.z(frame.store(X)).astype(frame.dtype)
+        points = frame.z(frame.store(self.points)).astype(frame.dtype)
+        return np.ascontiguousarray(self.kernel.values(rows, points), np.float64)
+
+    def quiet_rows(self, X: Array, t: int) -> int:
+        """Return how many of these rows, from trial `t` on, leave the points as they are."""
+        if t > self.last or (not len(self.draws) and not self.missing):
+            return len(X)
+        known = {p.tobytes() for p in self.points}
+        for i, x in enumerate(np.asarray(X, np.float64) + 0.0):
+            if t + i > self.last:
+                return len(X)
+            slot = self._slot(t + i)
+            if slot is not None and x.tobytes() not in known:
+                return i
+        return len(X)
+
+    def _slot(self, t: int) -> int | None:
+        """Return where the example of trial t would go: a new place, a taken one, or nowhere."""
+        if self.missing:
+            return self.count
+        if t > len(self.draws):
+            return None
+        return int(self.draws[t - 1]) if self.draws[t - 1] < self.most else None
+
+    def entered(self, x: Array, t: int) -> tuple[CenterMap, int]:
+        """Return the map with trial t's example among its points, and its place."""
+        slot = self._slot(t)
+        assert slot is not None
+        x = np.asarray(x, np.float64) + 0.0  # no -0.0, so that equal points have equal bytes
+        points = np.concatenate([self.points, x[None]]) if self.missing else self.points.copy()
+        points[slot] = x
+        return replace(self, points=points), slot
+
+    def reframed(self, theta: Array, old: Frame, new: Frame) -> Array:
+        """Coefficients of centres stay what they are in a new frame."""
+        return theta

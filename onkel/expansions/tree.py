@@ -1,0 +1,189 @@
+"""Trees: additive kernels in O(log terms) per example (H01 part 1; SPEC section 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel.core import Queries
+from onkel.core.forest import forest
+from onkel.core.frame import Frame
+from onkel.expansions.dense import DenseTerms
+from onkel.expansions.window import Window
+from onkel.kernels import Additive, Kernel
+from onkel.rules.base import Rule
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Tree(Window):
+    """Terms of an additive kernel in balanced trees, one per feature.
+
+    ``f(x) = sum_j w_j sum_i a_i K_j(x_j, x_ij)``, each inner sum in O(log terms)
+
+    Predicting, storing and dropping a term cost O(features log terms), so that a million terms
+    are no burden. Takes `terms`, `age`, `tolerance` and `growth` as :class:`Window` does, but
+    keeps everything unless told otherwise.
+
+    References
+    ----------
+    H01 section 2, with wide nodes, anchored sums, and deletion.
+
+    Examples
+    --------
+    >>> from onkel import KernelRegressor, kernels
+    >>> reg = KernelRegressor(kernel=kernels.Additive(kernels.Exponential()), expansion=Tree())
+    >>> reg.partial_fit([[0.0, 1.0], [1.0, 0.0]], [0.0, 1.0]).n_terms_
+    1
+    """
+
+    terms: int | str | None = None
+
+    def check(self, kernel: Kernel, rule: Rule) -> None:
+        if not isinstance(kernel, Additive) or kernel.splits() is None:
+            raise ValueError(
+                "Tree holds kernels.Additive(...) of Exponential, Spline, Laplacian or Matern (or "
+                f"of a kernel of yours that has a split); got {kernel!r}. Use expansions.Window() "
+                "for any other kernel."
+            )
+
+    def open(self, kernel: Kernel, frame: Frame, limit: int) -> TreeTerms:
+        return TreeTerms(kernel, frame, 0, limit)
+
+
+class TreeTerms(DenseTerms):
+    """The terms as a dense expansion stores them, and beside them the trees that sum them."""
+
+    kernel: Additive
+
+    def _allocate(self, panels: int, columns: int) -> None:
+        super()._allocate(panels, columns)
+        if not hasattr(self, "trees"):
+            self.trees = self._empty(columns)
+
+    def _empty(self, columns: int) -> Any:
+        splits = self.kernel.splits()
+        assert splits is not None
+        return forest(splits, np.array(self.kernel.weights), columns) if columns else None
+
+    def _rebuild(self, layout: Any = ()) -> None:
+        """Make the trees anew from the stored terms."""
+        n = self.count
+        self.trees = self._empty(self.columns)
+        if n:
+            z, coef = self.frame.z(self.rows(0, n)), self.coefs(0, n)
+            births = self.ages_from(0, n)
+            self.trees.build(*map(np.ascontiguousarray, (z, coef, births)), list(layout))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The trees are told by how they divide the terms; the rest can be summed again."""
+        state = dict(self.__dict__)
+        state["trees"] = None if self.trees is None else self.trees.layout()
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        layout = state.pop("trees")
+        self.__dict__.update(state)
+        self._rebuild(layout or ())
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of terms and trees."""
+        return super().nbytes + (int(self.trees.nbytes) if self.columns else 0)
+
+    def block_size(self) -> int:
+        """Return how many rows are best taken at once: all pairs of them are evaluated."""
+        return 128
+
+    # -- evaluating ----------------------------------------------------------------------------
+
+    def sums(self, queries: Queries, unit: Array, skip: int = 0, threads: int = 1) -> Array:
+        """Sum over terms of unit * coef * k, by column; the oldest `skip` left out."""
+        z = np.ascontiguousarray(self.frame.z(queries.v))
+        out = np.zeros((len(queries), self.columns))
+        if self.count:
+            self.trees.query(z, out, threads)
+        if skip:
+            out -= self.kernel.values(z, self.frame.z(self.rows(0, skip))) @ self.coefs(0, skip)
+        return out * unit
+
+    # -- taking back ---------------------------------------------------------------------------
+
+    def begin(self) -> Callable[[], DenseTerms]:
+        """Return a function that gives back terms and trees as they are now, bit for bit."""
+        undo, trees = super().begin(), self.trees
+        trees.begin()
+
+        def undo_all() -> DenseTerms:
+            trees.rollback()
+            return undo()
+
+        return undo_all
+
+    def end(self) -> None:
+        """What :meth:`begin` keeps is not needed any more."""
+        if self.journal is not None and self.trees.in_transaction:
+            self.trees.commit()
+        super().end()
+
+    # -- changing ------------------------------------------------------------------------------
+
+    def drop(self, count: int) -> None:
+        """Let the oldest terms go."""
+        if count:
+            z, births = self.frame.z(self.rows(0, count)), self.ages_from(0, count)
+            self.trees.erase(np.ascontiguousarray(z), births)
+        super().drop(count)
+
+    def append(self, queries: Queries, coef: Array, births: Array) -> None:
+        """Store new terms."""
+        if len(births):
+            z = np.ascontiguousarray(self.frame.z(queries.v))
+            self.trees.insert(z, np.ascontiguousarray(coef), births)
+        super().append(queries, coef, births)
+
+    def add_to(self, which: Array, coef: Array) -> None:
+        """Add to the coefficients of some terms, counted from the oldest."""
+        super().add_to(which, coef)
+        panel_rows = np.concatenate([self.rows(i, i + 1) for i in which.tolist()])
+        births = np.concatenate([self.ages_from(i, i + 1) for i in which.tolist()])
+        z = np.ascontiguousarray(self.frame.z(panel_rows))
+        self.trees.add(z, births, np.ascontiguousarray(coef))
+
+    def insert_columns(self, at: list[int]) -> None:
+        """Insert coefficients of 0 before the columns `at`."""
+        super().insert_columns(at)
+        self._rebuild()
+
+    def remix(self, mixing: Array) -> None:
+        """Replace every term's coefficients a by a @ mixing (fold, wipe, add an output)."""
+        super().remix(mixing)
+        self._rebuild()  # from the very same coefficients, to the last bit
+
+    def select(self, keep: Array) -> None:
+        """Keep only some terms."""
+        super().select(keep)
+        self._rebuild()
+
+    def reframed(self, frame: Frame) -> TreeTerms:
+        """Return the same terms in a new frame, which asks for new trees."""
+        other = super().reframed(frame)
+        assert isinstance(other, TreeTerms)
+        other._rebuild()
+        return other
+
+    def following(self, x: Array) -> TreeTerms:
+        """Trees take differences to near anchors: their centre need not follow the data."""
+        return self
+
+    def copy(self) -> TreeTerms:
+        """Return an independent copy."""
+        other = super().copy()
+        assert isinstance(other, TreeTerms)
+        other.trees = self.trees.copy() if self.columns else None
+        return other

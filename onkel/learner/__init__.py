@@ -1,0 +1,17 @@
+"""The learner: kernel x loss x rule x expansion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from onkel.learner.base import Learner, Settings
+from onkel.learner.primal import PrimalLearner
+from onkel.learner.terms import TermLearner
+
+__all__ = ["Learner", "PrimalLearner", "Settings", "TermLearner", "start"]
+
+
+def start(settings: Settings, features: int, columns: int, dtype: Any) -> Learner:
+    """Return a learner that has seen nothing, of the kind that the expansion asks for."""
+    kind = PrimalLearner if settings.expansion.primal else TermLearner
+    return kind(settings, features, columns, dtype)

@@ -1,0 +1,316 @@
+"""What every learner does, however f is stored: the online protocol, outputs, standardisation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel.core.frame import Frame
+from onkel.core.layout import Field
+from onkel.expansions.base import Expansion
+from onkel.kernels import Kernel
+from onkel.losses import Loss
+from onkel.rules.base import Rule
+from onkel.scaling import Moments, Targets, next_refresh
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a learner is put together."""
+
+    kernel: Kernel
+    loss: Loss
+    rule: Rule
+    expansion: Expansion
+    scale: bool = True
+    intercept: bool = True
+    average: bool = False
+    threads: int = 1
+
+
+class Learner:
+    """f and everything it needs to go on learning, for one or several outputs.
+
+    Parameters
+    ----------
+    settings : Settings
+        The four choices, and what goes with them.
+    features : int
+        Width of a row (ignored for strings).
+    columns : int
+        Number of outputs.
+    dtype : numpy dtype
+        float32 or float64, of rows and kernel values; scalars are always float64.
+    """
+
+    shared: ClassVar[tuple[str, ...]] = ("moments", "targets", "state")
+    """What is changed in place, or may be, and must be copied for a copy to be independent."""
+
+    def __init__(self, settings: Settings, features: int, columns: int, dtype: Any) -> None:
+        self.settings = settings
+        self.kernel = settings.kernel.resolve(features)
+        self.loss = settings.loss
+        settings.rule.check(self.loss)
+        settings.expansion.check(self.kernel, settings.rule)
+        self.kernel.check_scale(settings.scale)
+        space = settings.expansion.space(self.kernel, features, settings.scale)
+        self.rule = settings.rule.bind(self.loss, space)
+        self.dtype = np.dtype(dtype)
+        self.t = 0
+        self.mistakes = 0
+        self.state = np.zeros((0, len(Field)))
+        self.on_strings = self.kernel.domain == "strings"
+        self.moments = Moments(
+            0 if self.on_strings else features, self.rule.memory, float(np.finfo(dtype).eps)
+        )
+        scaled = settings.scale and self.loss.task == "regression"
+        self.targets = Targets(columns, self.rule.memory, active=scaled)
+        self._open(Frame.plain(np.zeros(features), dtype, self.kernel.translation_invariant))
+        for _ in range(columns):
+            self.add_column()
+
+    # -- what a kind of learner must say ----------------------------------------------------------
+
+    def _open(self, frame: Frame) -> None:
+        """Make what f is stored in."""
+        raise NotImplementedError
+
+    @property
+    def frame(self) -> Frame:
+        """The coordinates in which rows are seen."""
+        raise NotImplementedError
+
+    @property
+    def size(self) -> int:
+        """Number of stored terms, centres or weights."""
+        raise NotImplementedError
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of what f is stored in."""
+        raise NotImplementedError
+
+    def _insert_column(self, old: int) -> None:
+        """Make room for one more output, starting at 0."""
+        raise NotImplementedError
+
+    def _remix(self, mixing: Array) -> None:
+        """Replace the outputs' f by linear combinations of them (and of the average likewise)."""
+        raise NotImplementedError
+
+    def _scores(self, X: Any) -> Array:
+        """Return f(x) + b, in the learner's target units."""
+        raise NotImplementedError
+
+    def _try_block(
+        self, X: Any, Y: Array, weight: Array, own: Array, start: int, first: int
+    ) -> tuple[Any, Any]:
+        """Compute the steps of the next rows from `start`; nothing is changed in place.
+
+        Returns the result, with its `done` rows, and what :meth:`_commit` needs beside it.
+        """
+        raise NotImplementedError
+
+    def _commit(self, result: Any, context: Any, own: Array) -> None:
+        """Take a result over."""
+        raise NotImplementedError
+
+    def _reframe(self, frame: Frame) -> None:
+        """See rows in new coordinates from now on."""
+        raise NotImplementedError
+
+    # -- outputs -------------------------------------------------------------------------------
+
+    @property
+    def columns(self) -> int:
+        """Number of outputs."""
+        return len(self.state)
+
+    def add_column(self) -> None:
+        """Add an output that starts at 0 (a class seen late)."""
+        old = self.columns
+        row = np.zeros((1, len(Field)))
+        row[0, Field.SCALE] = 1.0
+        row[0, Field.THRESHOLD] = row[0, Field.ALERT] = self.rule.start(self.loss)
+        self.state = np.concatenate([self.state, row])
+        self._insert_column(old)
+
+    def mirror_column(self) -> None:
+        """Turn a single two-sided output round: its +1 becomes its -1."""
+        self._remix(-np.eye(1))
+        self.state[0, [Field.OFFSET, Field.OFFSET_SUM]] *= -1.0
+
+    def split_column(self) -> None:
+        """Give the two-sided single output of a binary problem a mirror: one output per class."""
+        self.add_column()
+        self._remix(np.array([[1.0, -1.0], [0.0, 0.0]]))
+        self.state[1] = self.state[0]
+        self.state[1, [Field.OFFSET, Field.OFFSET_SUM]] *= -1.0
+
+    def check_complete(self, rows: int) -> None:
+        """After a whole fit on so many rows: refuse if what the settings ask for never came."""
+
+    def copy(self, deep: bool = True) -> Self:
+        """Return an independent copy, or (not `deep`) one that shares what is changed in place."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        if deep:
+            for name in self.shared:
+                setattr(other, name, getattr(self, name).copy())
+        return other
+
+    # -- predicting ----------------------------------------------------------------------------
+
+    def scores(self, X: Any, first: int = 0) -> Array:
+        """Return f(x) + b for each row and output, in the targets' own units.
+
+        `first` is the number of the first row in messages.
+        """
+        self.kernel.check_rows(X, first)
+        out = np.empty((len(X), self.columns))
+        for start in range(0, len(X), 1024):
+            out[start : start + 1024] = self._scores(X[start : start + 1024])
+        if not np.all(np.isfinite(out)):
+            bad = int(np.flatnonzero(~np.isfinite(out).all(axis=1))[0])
+            raise ValueError(
+                f"Row {first + bad}: the score is not finite; its values are too large for "
+                f"{self.kernel!r} in {self.dtype}{self._advice}."
+            )
+        return self.targets.raw(out)
+
+    def limits(self) -> Array:
+        """Return each output's threshold now (novelty: that of alerts), in the targets' units."""
+        s = self.state
+        if not self.loss.alerts:
+            return self.targets.raw_widths(s[:, Field.THRESHOLD])
+        if self.settings.average:
+            return s[:, Field.ALERT_SUM] / np.maximum(s[:, Field.TRIALS], 1)
+        return s[:, Field.ALERT].copy()
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def learn(
+        self, X: Any, Y: Array, weight: Array, own: Array | None = None, first: int = 0
+    ) -> tuple[Array, Array]:
+        """Learn rows in order; return scores and thresholds as they were before each row.
+
+        Refused whole or learned whole. `own` holds, for rows seen in an earlier pass, the trial
+        at which their term was stored (else 0): a second pass adds to that term (N01 (8)); it is
+        brought up to date. `first` is the number of the first row in messages.
+        """
+        self.kernel.check_rows(X, first)
+        scores, limits = np.empty((2, len(X), self.columns))
+        own = np.zeros(len(X), np.int64) if own is None else own
+        restore: Callable[[], Learner] | None = None
+        start = 0
+        try:
+            while start < len(X):
+                before = self.copy(deep=False)
+                result, context = self._try_block(X, Y, weight, own, start, first)
+                if restore is None and (start + result.done < len(X) or self._may_fail_late):
+                    restore = before._guard()
+                part = slice(start, start + result.done)
+                self._commit(result, context, own[part])
+                shown = result.mean_score if self.settings.average else result.score
+                scores[part] = self.targets.raw(shown)
+                limits[part] = self.targets.raw_widths(result.limit)
+                if self.t == 0:
+                    scores[0] = 0.0  # nothing was known before the very first row
+                self._advance(X[part], Y[part])
+                start += result.done
+        except BaseException:
+            self.__dict__.update((before if restore is None else restore()).__dict__)
+            raise
+        self._release()
+        return scores, limits
+
+    def _guard(self) -> Callable[[], Learner]:
+        """Return a function that gives back the learner as it is now, whatever comes."""
+        saved = self.copy()
+        return lambda: saved
+
+    def _release(self) -> None:
+        """The call has succeeded: what was guarded need not be any more."""
+
+    @property
+    def _may_fail_late(self) -> bool:
+        """Whether something after the first block's step may still fail."""
+        return False
+
+    def _begin_block(self, X: Any, Y: Array, start: int, size: int) -> int:
+        """Meet the first row, give targets their units; return how many rows may come at once."""
+        if self.t == 0:
+            self._meet(X[start : start + 1][0], Y[start])
+        size = min(size, next_refresh(self.t, self.rule.memory) - self.t)
+        self.targets, size = self.targets.before_news(Y[start : start + size])
+        return size
+
+    def _meet(self, x: Any, y: Array) -> None:
+        """Before the very first row is learned: take it as the centre of the frame."""
+        if not self.on_strings and (self.settings.scale or self.kernel.translation_invariant):
+            self._reframe(Frame.plain(x, self.dtype, self.kernel.translation_invariant))
+        self.targets = self.targets.met(y)
+
+    def _refuse_infinite(self, sizes: Array, row: int) -> None:
+        """Refuse rows whose k(x, x) has left the floating range; `row` counts from the call."""
+        bad = np.flatnonzero(~np.isfinite(sizes))
+        if len(bad):
+            raise ValueError(
+                f"Row {row + bad[0]}: k(x, x) is not finite under {self.kernel!r}; its values are "
+                f"too large{self._advice}. The model was not changed."
+            )
+
+    def _refuse_step(self, row: int, score: Array) -> None:
+        raise ValueError(
+            f"Row {row}: the step leaves the floating range (score {score.tolist()}). The learning "
+            "rate is too large for this loss and kernel, or the inputs are: lower learning_rate, "
+            f"or use a loss with bounded slope{self._advice}. The model was not changed."
+        )
+
+    @property
+    def _advice(self) -> str:
+        return "" if self.settings.scale else " (scale=True would standardise them)"
+
+    # -- standardisation -----------------------------------------------------------------------
+
+    def _advance(self, X: Any, Y: Array) -> None:
+        """Move the clock on, take rows into the moments, refresh the frame at its time."""
+        self.t += len(Y)
+        if not self.on_strings:
+            self.moments.update(X)
+        if self.targets.active:
+            self.targets.moments.update(Y)
+        if next_refresh(self.t - 1, self.rule.memory) == self.t:
+            self._refresh(X)
+
+    def _refresh(self, X: Any) -> None:
+        if not self.settings.scale:
+            return
+        if not self.on_strings:
+            mean, spread = self.moments.mean, self.moments.spread()
+            row = np.asarray(X[-1], float)
+            self._reframe(self.frame.standardised(mean.copy(), spread, row))
+        if self.targets.active:
+            self._rescale_targets(self.targets.refreshed())
+
+    def _rescale_targets(self, new: Targets) -> None:
+        """Express f, b and the adaptive number in new target units; predictions stay the same."""
+        ratio = self.targets.spread / new.spread
+        move = (self.targets.center - new.center) / new.spread
+        s = self.state
+        self._remix(np.diag(ratio))
+        if self.settings.intercept:
+            s[:, Field.OFFSET] = ratio * s[:, Field.OFFSET] + move
+            s[:, Field.OFFSET_SUM] = ratio * s[:, Field.OFFSET_SUM] + move * s[:, Field.TRIALS]
+        if self.loss.adaptive:
+            s[:, Field.THRESHOLD] *= ratio
+        s[:, Field.NORM2] *= ratio**2
+        s[:, Field.DROPPED] *= ratio
+        s[:, Field.DROPPED_AVERAGE] *= ratio
+        self.targets = new

@@ -1,0 +1,202 @@
+"""The learner in the primal: weights over features, one row after another (SPEC sections 4, 7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel import core
+from onkel.core import numpy_core
+from onkel.core.frame import Frame
+from onkel.core.layout import Field
+from onkel.expansions.centers import Centers
+from onkel.expansions.weights import Weights
+from onkel.learner.base import Learner
+
+Array = NDArray[Any]
+
+BLOCK = 1024
+LARGEST = 1e250
+"""A weight beyond this is refused, well inside the floating range."""
+
+
+@dataclass
+class Step:
+    """What a block came to."""
+
+    out: core.PrimalOutput
+    map: Any
+    done: int
+
+    @property
+    def score(self) -> Array:
+        """Scores before each row."""
+        return self.out.score
+
+    @property
+    def mean_score(self) -> Array:
+        """The average hypothesis's scores before each row."""
+        return self.out.mean_score
+
+    @property
+    def limit(self) -> Array:
+        """Thresholds before each row."""
+        return self.out.limit
+
+
+class PrimalLearner(Learner):
+    """f = w . features(x); see :class:`~onkel.learner.base.Learner`.
+
+    Nothing is changed in place: a block makes new weights.
+    """
+
+    def _open(self, frame: Frame) -> None:
+        expansion = self.settings.expansion
+        assert isinstance(expansion, (Weights, Centers))
+        self.p = float(getattr(expansion, "p", 2.0))
+        if self.settings.average and self.settings.scale and self.p != 2:
+            raise ValueError(
+                f"average=True under a p-norm link (p={self.p:g}) needs scale=False: past weights "
+                "cannot be re-standardised there."
+            )
+        self._frame = frame
+        self.map: Any = expansion.open(self.kernel, frame)
+        self.theta = np.zeros((0, self.map.count + 1))
+        self.total = np.zeros((0, self.map.count + 1))
+
+    @property
+    def frame(self) -> Frame:
+        """The coordinates in which rows are seen."""
+        return self._frame
+
+    @property
+    def size(self) -> int:
+        """Number of weights per output."""
+        return int(self.map.count)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of weights and centres."""
+        return int(self.theta.nbytes + self.total.nbytes + self.map.nbytes)
+
+    def _insert_column(self, old: int) -> None:
+        row = np.zeros((1, self.size + 1))
+        self.theta = np.concatenate([self.theta, row])
+        if self.settings.average:
+            self.total = np.concatenate([self.total, row])
+
+    def _remix(self, mixing: Array) -> None:
+        self.theta = mixing.T @ self.theta
+        if self.settings.average:
+            self.total = mixing.T @ self.total
+
+    def check_complete(self, rows: int) -> None:
+        expansion = self.settings.expansion
+        if isinstance(expansion, Centers) and self.map.missing:
+            raise ValueError(
+                f"Centers: the expansion wants {expansion.count} distinct examples, but the data "
+                f"(n_samples={rows}) hold only {self.map.count}. Ask for fewer centres, or give "
+                "the points."
+            )
+
+    # -- predicting ----------------------------------------------------------------------------
+
+    def weights(self) -> tuple[Array, Array]:
+        """Return w and b of each output, those of the average hypothesis where it is asked for."""
+        s = self.state
+        if not self.settings.average:
+            w = np.array([numpy_core.link(row, self.p) for row in self.theta[:, :-1]])
+            return w.reshape(self.columns, self.size), s[:, Field.OFFSET].copy()
+        trials = np.maximum(s[:, Field.TRIALS], 1)
+        return self.total[:, :-1] / trials[:, None], s[:, Field.OFFSET_SUM] / trials
+
+    def raw_weights(self) -> tuple[Array, Array]:
+        """Return w and b for rows and targets as the user gives them (linear features only)."""
+        w, b = self.weights()
+        frame, targets = self._frame, self.targets
+        w = w * (frame.width * frame.unit)
+        b = b - w @ (frame.center + frame.shift / frame.unit)
+        return w * targets.raw_widths(np.ones(self.columns))[:, None], targets.raw(b)
+
+    def _scores(self, X: Any) -> Array:
+        w, b = self.weights()
+        return self.map.features(X, self._frame) @ w.T + b
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def _try_block(
+        self, X: Any, Y: Array, weight: Array, own: Array, start: int, first: int
+    ) -> tuple[Step, None]:
+        size = self._begin_block(X, Y, start, BLOCK)
+        rows = X[start : start + size]
+        quiet = self.map.quiet_rows(rows, self.t + 1)
+        part = slice(start, start + max(quiet, 1))
+        step = self._steps(X[part], Y[part], weight[part], first + start, enters=quiet == 0)
+        return step, None
+
+    def _steps(self, X: Array, Y: Array, weight: Array, row: int, enters: bool) -> Step:
+        """Learn rows; if the only one `enters` the centres, it was predicted without that."""
+        centers, theta, total = self.map, self.theta, self.total
+        before = self._scores(X) if enters else None
+        if enters:
+            centers, slot = self.map.entered(X[0], self.t + 1)
+            theta, total = (_with_empty(a, slot, centers.count) for a in (theta, total))
+        features = centers.features(X, self._frame)
+        self._refuse_infinite(np.einsum("ij,ij->i", features, features), row)
+        out = core.primal(self._task(features, Y, weight, theta, total))
+        if out.bad_row >= 0 or not np.all(np.abs(out.theta) < LARGEST):
+            bad = out.bad_row if out.bad_row >= 0 else len(X) - 1
+            self._refuse_step(row + bad, out.score[bad])
+        if before is not None:
+            shown = out.mean_score if self.settings.average else out.score
+            shown[:] = before
+        return Step(out, centers, len(X))
+
+    def _task(
+        self, features: Array, Y: Array, weight: Array, theta: Array, total: Array
+    ) -> core.PrimalInput:
+        trials = self.t + 1 + np.arange(len(Y))
+        return core.PrimalInput(
+            x=features,
+            y=np.ascontiguousarray(self.targets.standardised(Y), np.float64),
+            weight=np.ascontiguousarray(weight, np.float64),
+            eta=self.rule.rates(trials),
+            loss=self.loss,
+            rule=self.rule,
+            p=self.p,
+            intercept=self.settings.intercept,
+            needs_norm=self.rule.needs_norm,
+            average=self.settings.average,
+            state=self.state,
+            theta=theta,
+            total=total,
+        )
+
+    def _commit(self, result: Step, context: None, own: Array) -> None:
+        self.map = result.map
+        self.state, self.theta, self.total = result.out.state, result.out.theta, result.out.total
+
+    # -- standardisation -----------------------------------------------------------------------
+
+    def _reframe(self, frame: Frame) -> None:
+        self.theta = self.map.reframed(self.theta, self._frame, frame)
+        self.total = self.map.reframed(self.total, self._frame, frame)
+        self._frame = frame
+
+    def _refresh(self, X: Any) -> None:
+        super()._refresh(X)
+        if self.settings.scale and self.rule.needs_norm:
+            norms = [numpy_core.norm_p(row, self.p) for row in self.theta[:, :-1]]
+            self.state[:, Field.NORM2] = np.square(norms)
+
+
+def _with_empty(weights: Array, slot: int, count: int) -> Array:
+    """Return the weights with a 0 at `slot`, which is new or taken over (the last is no weight)."""
+    if count > weights.shape[1] - 1:
+        return np.insert(weights, slot, 0.0, axis=1)
+    weights = weights.copy()
+    weights[:, slot] = 0.0
+    return weights

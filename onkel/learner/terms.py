@@ -1,0 +1,247 @@
+"""The learner with terms: kernel x loss x rule x window or tree, in one loop.
+
+Blocks are exact. A block of rows is computed against the stored terms with one product, against
+itself with another; then the scalar steps run on those numbers, one row after another, as if the
+rows had come singly (SPEC section 10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel import bounds, core
+from onkel.core.frame import Frame
+from onkel.core.layout import NO_TERM, STAYS, Field
+from onkel.expansions.window import Window
+from onkel.learner.base import Learner
+
+Array = NDArray[Any]
+
+FOLD = 1e-3
+"""A global scale below this (or above its inverse) is folded into the coefficients."""
+SMALL = 1e-100
+"""A global scale below this ends a block early, well inside the floating range."""
+
+
+class TermLearner(Learner):
+    """f = sum of terms a_i k(x_i, .); see :class:`~onkel.learner.base.Learner`."""
+
+    shared: ClassVar[tuple[str, ...]] = (*Learner.shared, "terms")
+
+    def _open(self, frame: Frame) -> None:
+        expansion = self.settings.expansion
+        assert isinstance(expansion, Window)
+        self.window = expansion.bind(self.rule, self.loss, self.kernel)
+        limit = min(self.window.cap, self.window.age)
+        self.terms: Any = expansion.open(self.kernel, frame, limit)
+
+    @property
+    def frame(self) -> Frame:
+        """The coordinates in which rows are seen."""
+        frame: Frame = self.terms.frame
+        return frame
+
+    @property
+    def size(self) -> int:
+        """Number of stored terms."""
+        return int(self.terms.count)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the stored terms."""
+        return int(self.terms.nbytes)
+
+    def _insert_column(self, old: int) -> None:
+        self.terms.insert_columns([old, 2 * old] if self.settings.average else [old])
+
+    def _remix(self, mixing: Array) -> None:
+        both = np.kron(np.eye(2), mixing) if self.settings.average else mixing
+        self.terms.remix(both)
+
+    def norm2(self) -> Array:
+        """Recompute ||f||^2 of each output from its terms, in O(terms^2)."""
+        n = self.terms.count
+        rows = self.terms.oldest(n)
+        values = self.terms.sums(rows, self._units())
+        a = self.terms.coefs(0, n) * self._units()
+        return np.einsum("ic,ic->c", a, values)[: self.columns]
+
+    def _units(self) -> Array:
+        """Factors from stored coefficients to actual ones; 1 for the average's own columns."""
+        units = self.state[:, Field.SCALE]
+        return np.concatenate([units, np.ones(self.columns)]) if self.settings.average else units
+
+    # -- predicting ----------------------------------------------------------------------------
+
+    def _scores(self, X: Any) -> Array:
+        queries = self.terms.prepare(X)
+        sums = self.terms.sums(queries, self._units(), threads=self.settings.threads)
+        s, c = self.state, self.columns
+        if not self.settings.average:
+            return sums + s[:, Field.OFFSET]
+        total = sums[:, c:] + s[:, Field.SCALE_SUM] / s[:, Field.SCALE] * sums[:, :c]
+        return (total + s[:, Field.OFFSET_SUM]) / np.maximum(s[:, Field.TRIALS], 1)
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def block_size(self) -> int:
+        """Return how many rows are taken at once; a matter of speed only."""
+        return int(self.terms.block_size())
+
+    @property
+    def _may_fail_late(self) -> bool:
+        """Whether a user's kernel is called once more after the step (to sum ||f||^2 anew)."""
+        return self.rule.needs_norm and not self.on_strings and self.kernel.program() is None
+
+    def _guard(self) -> Callable[[], Learner]:
+        saved = self.copy(deep=False)
+        for name in Learner.shared:
+            setattr(saved, name, getattr(self, name).copy())
+        undo = self.terms.begin()
+
+        def restore() -> Learner:
+            saved.terms = undo()
+            return saved
+
+        return restore
+
+    def _release(self) -> None:
+        self.terms.end()
+
+    def _try_block(
+        self, X: Any, Y: Array, weight: Array, own: Array, start: int, first: int
+    ) -> tuple[core.StepOutput, Any]:
+        size = self._begin_block(X, Y, start, self.block_size())
+        part = slice(start, start + size)
+        X = X[part]
+        if not self.on_strings:
+            self.terms = self.terms.following(np.asarray(X[0], float))
+        queries = self.terms.prepare(X)
+        y = np.ascontiguousarray(self.targets.standardised(Y[part]), np.float64)
+        self._refuse_infinite(self.terms.diag(queries), first + start)
+        result = core.steps(self._task(queries, y, weight[part], own[part]))
+        if result.bad_row >= 0:
+            self._refuse_step(first + start + result.bad_row, result.score[result.bad_row])
+        return result, queries
+
+    def _task(self, queries: Any, y: Array, weight: Array, own: Array) -> core.StepInput:
+        """Compute all that the scalar steps of this block will need."""
+        terms, rule = self.terms, self.rule
+        trials = self.t + 1 + np.arange(len(y))
+        oldest = self.window.oldest(trials)
+        old = self._droppable(int(oldest.max()), len(y))
+        candidates = terms.join(terms.oldest(old), queries)
+        asked = candidates if rule.needs_norm else queries
+        units = self._units()
+        return core.StepInput(
+            kernel=terms.kernel_matrix(asked, candidates),
+            base=terms.sums(asked, units, skip=old, threads=self.settings.threads),
+            old_coef=np.ascontiguousarray((terms.coefs(0, old) * units).T),
+            diag=terms.diag(candidates),
+            births=terms.ages_from(0, old),
+            live=terms.count,
+            first_trial=self.t + 1,
+            y=y,
+            weight=weight,
+            eta=rule.rates(trials),
+            cap=np.full(len(y), self.window.cap, np.int64),
+            hosts=self._hosts(own, old),
+            oldest=oldest,
+            loss=self.loss,
+            rule=rule,
+            intercept=self.settings.intercept,
+            needs_norm=rule.needs_norm,
+            average=self.settings.average,
+            stop_scale=FOLD if self.settings.average else SMALL,
+            state=self.state,
+        )
+
+    def _droppable(self, oldest: int, rows: int) -> int:
+        """Return how many stored terms the next rows may push out, at most."""
+        by_count = max(self.terms.count + rows - self.window.cap, 0)
+        return min(max(self.terms.older_than(oldest), by_count), int(self.terms.count))
+
+    def _hosts(self, own: Array, old: int) -> Array:
+        """Return where the term of each row stands: a candidate, STAYS or NO_TERM."""
+        hosts = np.full(len(own), NO_TERM, np.int64)
+        known = np.flatnonzero(own)
+        if len(known) and self.terms.count:
+            births = self.terms.ages_from(0, self.terms.count)
+            at = np.searchsorted(births, own[known])
+            found = (at < len(births)) & (births[np.minimum(at, len(births) - 1)] == own[known])
+            hosts[known] = np.where(found, np.where(at < old, at, STAYS), NO_TERM)
+        return hosts
+
+    def _commit(self, result: core.StepOutput, queries: Any, own: Array) -> None:
+        terms = self.terms
+        terms.drop(result.dropped)
+        self.state = result.state
+        if result.wiped.any():
+            self._wipe(result.wiped)
+        merged = np.flatnonzero(result.merged)
+        if len(merged):
+            births = terms.ages_from(0, terms.count)
+            terms.add_to(np.searchsorted(births, own[merged]), result.coef[merged])
+        which = np.flatnonzero(result.kept)
+        kept = queries.part(which) if not self.on_strings else [queries[i] for i in which]
+        terms.append(kept, result.coef[which], self.t + 1 + which)
+        own[which] = self.t + 1 + which
+        if result.wiped.any():
+            self._remove_emptied()
+        scale = np.abs(self.state[:, Field.SCALE])
+        if np.any((scale < FOLD) | (scale * FOLD > 1)):
+            self._fold()
+        if result.stale_norm:
+            self.state[:, Field.NORM2] = np.maximum(self.norm2(), 0.0)
+
+    def _wipe(self, wiped: Array) -> None:
+        """A shrink of 0 empties an output; what its terms gave to the average stays with them."""
+        mixing = np.eye(self.terms.columns)
+        for i in np.flatnonzero(wiped):
+            mixing[i, i] = 0.0
+            if self.settings.average:
+                mixing[i, self.columns + i] = self.state[i, Field.SCALE_SUM]
+        self.terms.remix(mixing)
+
+    def _remove_emptied(self) -> None:
+        """Remove terms that no output holds any more.
+
+        Those that the average still holds stay, unless they would push others out of a window
+        with a limited number of terms; then they are left out of it, and its bound says so.
+        """
+        c, terms = self.columns, self.terms
+        coef = terms.coefs(0, terms.count)
+        limited = self.window.cap < bounds.NEVER
+        keep = np.any(coef[:, :c] != 0 if limited else coef != 0, axis=1)
+        if keep.all():
+            return
+        if self.settings.average:
+            size = np.sqrt(np.maximum(terms.diag(terms.oldest(terms.count)), 0.0))
+            share = np.abs(coef[~keep, c:]) * size[~keep, None]
+            self.state[:, Field.DROPPED_AVERAGE] += share.sum(axis=0)
+        terms.select(keep)
+
+    def _fold(self) -> None:
+        """Multiply the global scale into the coefficients, and start it at 1 again."""
+        c = self.columns
+        mixing = np.eye(self.terms.columns)
+        mixing[np.arange(c), np.arange(c)] = self.state[:, Field.SCALE]
+        if self.settings.average:
+            mixing[np.arange(c), c + np.arange(c)] = self.state[:, Field.SCALE_SUM]
+            self.state[:, Field.SCALE_SUM] = 0.0
+        self.terms.remix(mixing)
+        self.state[:, Field.SCALE] = 1.0
+
+    # -- standardisation -----------------------------------------------------------------------
+
+    def _reframe(self, frame: Frame) -> None:
+        self.terms = self.terms.reframed(frame)
+
+    def _refresh(self, X: Any) -> None:
+        super()._refresh(X)
+        if self.settings.scale and self.rule.needs_norm:
+            self.state[:, Field.NORM2] = np.maximum(self.norm2(), 0.0)
