@@ -10,7 +10,8 @@ DONE := $(VENV)/done
 SAN := build/sanitize
 CXX_FILES := $(wildcard onkel/core/src/*.cpp onkel/core/src/*.hpp)
 CORE_FILES := pyproject.toml CMakeLists.txt $(CXX_FILES)
-SAN_TESTS := $(wildcard tests/core tests/test_agreement.py)
+SAN_TESTS := $(wildcard tests/core tests/test_agreement.py tests/test_rules.py tests/test_centers.py \
+  tests/test_trees.py)
 COMPILER := $(shell command -v $(CXX) || command -v c++ || command -v clang++)
 
 # -qq: errors only. The build tools are in .venv, so that a rebuild needs no network either.
@@ -109,6 +110,7 @@ format: $(DONE)/core $(DONE)/lint
 
 bench: $(DONE)/core $(DONE)/bench
 	@$(BIN)/python benchmarks/run.py
+	@$(BIN)/python benchmarks/trees.py
 
 docs: $(DONE)/core $(DONE)/docs
 	@$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html

@@ -31,7 +31,7 @@ from onkel.core.frame import Frame
 from onkel.core.layout import LANES, Op
 from onkel.core.split import ExpPoly, Poly
 
-FIGURE = Path(__file__).resolve().parent.parent / "docs" / "figures" / "trees.png"
+FIGURE = Path(__file__).resolve().parent.parent / "reports" / "trees.png"
 TERMS = (10**3, 10**4, 10**5, 10**6)
 COORDINATES = (1, 8)
 BLOCK = 256
@@ -177,7 +177,7 @@ def summary(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
-def figure(kernel: str, lines: list[dict[str, Any]]) -> None:
+def figure(kernel: str, lines: list[dict[str, Any]], path: Path) -> None:
     """Draw times against terms, where matplotlib is installed."""
     try:
         import matplotlib
@@ -203,9 +203,9 @@ def figure(kernel: str, lines: list[dict[str, Any]]) -> None:
         axis.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("microseconds per example")
     axes[0].legend(frameon=False, fontsize=7)
-    FIGURE.parent.mkdir(parents=True, exist_ok=True)
-    fig.savefig(FIGURE, dpi=120)
-    print(f"figure: docs/figures/{FIGURE.name}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fig.savefig(path, dpi=120)
+    print(f"figure: {path.name}")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -213,7 +213,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kernel", choices=list(KERNELS), default="exponential")
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--no-figure", action="store_true")
+    parser.add_argument("--figure", type=Path, default=FIGURE, help="the guide's is docs/figures")
     args = parser.parse_args(argv)
     lines = []
     for d in COORDINATES:
@@ -228,8 +228,7 @@ def main(argv: list[str] | None = None) -> int:
     print("growth: tree, 10^6 against 10^4 terms; speed-up: dense over tree at 10^6 terms")
     print(table(found))
     save("trees", {"kernel": args.kernel, "lines": lines, "summary": found})
-    if not args.no_figure:
-        figure(args.kernel, lines)
+    figure(args.kernel, lines, args.figure)
     return 0
 
 
