@@ -201,3 +201,19 @@ def test_large_p_finds_few_features_among_many_sooner(rng):
         model = LinearClassifier(rule="perceptron", p=p, scale=False)
         mistakes[p] = int(np.sum(decisions(model, X, y) * y <= 0))
     assert 3 * mistakes[2 * math.log(1000)] < mistakes[2.0]
+
+
+@pytest.mark.parametrize("aggressive", [True, False])
+@pytest.mark.parametrize("window", [50, None])
+def test_romma_lives_through_labels_that_nothing_separates(rng, aggressive, window):
+    """Its norm grows without end there: it must start again, not overflow."""
+    X = rng.normal(size=(4000, 2))
+    y = rng.choice([-1.0, 1.0], size=4000)
+    y[2000:] = np.sign(X[2000:, 0])
+    model = KernelClassifier(
+        rule=rules.Romma(aggressive=aggressive), scale=False, kernel=kernels.Gaussian(0.3),
+        expansion=expansions.Window(terms=window),
+    )  # fmt: skip
+    scores = decisions(model, X, y)
+    assert np.all(np.isfinite(scores))
+    assert np.mean(scores[-500:] * y[-500:] <= 0) < 0.2

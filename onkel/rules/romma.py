@@ -9,6 +9,9 @@ from onkel.core.layout import Move, NativeRule, RuleCode, Trial
 from onkel.losses import Loss, SoftMargin
 from onkel.rules.base import BoundRule, Rule, Space, keep
 
+LOST = 1e24
+"""Above this k(x, x) ||f||^2 the margin 1/||f|| is lost in rounding."""
+
 
 @dataclass(frozen=True)
 class Romma(Rule):
@@ -18,8 +21,9 @@ class Romma(Rule):
     ``s = (k(x, x) ||f||^2 - y f(x)) / D``, ``a = ||f||^2 (y - f(x)) / D``
 
     Where k(x, .) is parallel to f, or f alone would do worse, f starts again from the example:
-    ``s = 0, a = y / k(x, x)``. An example with k(x, x) = 0 changes nothing. Needs no learning
-    rate.
+    ``s = 0, a = y / k(x, x)``. So it does where labels contradict each other for so long that
+    the margin 1/||f|| has fallen below 1e-12 of the examples' length (without an end to that, ||f||
+    would overflow). An example with k(x, x) = 0 changes nothing. Needs no learning rate.
 
     Parameters
     ----------
@@ -83,7 +87,7 @@ class BoundRomma(BoundRule):
         d = kn - f * f
         if not n > 0:
             return 1.0, y / trial.kxx
-        if kn <= y * f or d <= 1e-12 * kn:
+        if kn <= y * f or d <= 1e-12 * kn or kn > LOST:
             return 0.0, y / trial.kxx
         return (kn - y * f) / d, n * (y - f) / d
 

@@ -100,11 +100,13 @@ inline double alma_margin(const Rule& rule, double p, double k) {
   return (1 - rule.extra) * (std::sqrt(8.0) / rule.extra) * std::sqrt((p - 1) / k);
 }
 
-// The whole way to the smallest f with y f(x) >= 1 and <f, f_t> >= ||f_t||^2.
+// The whole way to the smallest f with y f(x) >= 1 and <f, f_t> >= ||f_t||^2. Beyond kLeast the
+// margin 1/||f|| is lost in rounding: f starts again.
+constexpr double kLeast = 1e24;
 inline Move romma(const Trial& t, double norm2) {
   const double kn = t.kxx * norm2, d = kn - t.f * t.f;
   if (!(norm2 > 0)) return {1, t.y / t.kxx, HUGE_VAL};
-  if (kn <= t.y * t.f || d <= 1e-12 * kn) return {0, t.y / t.kxx, HUGE_VAL};
+  if (kn <= t.y * t.f || d <= 1e-12 * kn || kn > kLeast) return {0, t.y / t.kxx, HUGE_VAL};
   return {(kn - t.y * t.f) / d, norm2 * (t.y - t.f) / d, HUGE_VAL};
 }
 
