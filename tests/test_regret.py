@@ -10,9 +10,12 @@ import pytest
 from onkel import (
     KernelClassifier,
     KernelRegressor,
+    LinearClassifier,
+    LinearRegressor,
     NoveltyDetector,
     bounds,
     evaluate,
+    expansions,
     kernels,
     losses,
     rules,
@@ -244,7 +247,7 @@ class Own(losses.Absolute):
 @pytest.mark.parametrize(
     ("model", "changes", "message"),
     [
-        (NoveltyDetector(), {}, "KernelClassifier or a KernelRegressor"),
+        (NoveltyDetector(), {}, "a classifier or a regressor of onkel"),
         (plain(scale=True), {}, "scale=False"),
         (plain(average=True), {}, "average=False"),
         (plain(class_weight="balanced"), {}, "class_weight=None"),
@@ -276,3 +279,40 @@ def test_too_many_rows_are_refused_with_the_arithmetic():
     with pytest.raises(ValueError, match=r"10000\^2 x 8 bytes = 0.8 GB.*checkpoints up to 8000"):
         evaluate.regret(plain(), X, y)
     assert evaluate.regret(plain(), X, y, checkpoints=[20]).t.tolist() == [20]
+
+
+def test_the_loss_and_the_space_are_the_estimators_own(rng):
+    """A name may mean something else there; weights and centres have spaces of their own."""
+    X = rng.normal(size=(120, 3))
+    y = X[:, 0] + 0.1 * rng.normal(size=120)
+    rule = rules.Norma(learning_rate=0.1, regularization=0.05)
+    common = {"rule": rule, "scale": False, "fit_intercept": False}
+    named = evaluate.regret(KernelRegressor(**common), X, y, checkpoints=[120])
+    meant = evaluate.regret(
+        KernelRegressor(loss=losses.Huber(sigma=3.0), **common), X, y, checkpoints=[120]
+    )
+    assert named.best[0] == meant.best[0]
+    linear = evaluate.regret(LinearRegressor(loss="squared", **common), X, y, checkpoints=[120])
+    kernel = evaluate.regret(
+        KernelRegressor(kernel="linear", loss="squared", **common), X, y, checkpoints=[120]
+    )
+    np.testing.assert_allclose(linear.online, kernel.online, rtol=1e-9)
+    w = np.linalg.solve(X.T @ X + 120 * 0.05 * np.eye(3), X.T @ y)
+    truth = 0.5 * np.sum((y - X @ w) ** 2) + 120 * 0.05 / 2 * w @ w
+    assert linear.best[0] == pytest.approx(truth, rel=2e-3)
+    points = X[:6]
+    over = evaluate.regret(
+        KernelRegressor(loss="squared", expansion=expansions.Centers(points),
+                        kernel=kernels.Gaussian(0.3), **common), X, y, checkpoints=[120],
+    )  # fmt: skip
+    features = kernels.Gaussian(0.3)(X, points)
+    w = np.linalg.solve(features.T @ features + 6 * np.eye(6), features.T @ y)
+    truth = 0.5 * np.sum((y - features @ w) ** 2) + 3 * w @ w
+    assert over.best[0] == pytest.approx(truth, rel=2e-3)
+    for model, words in (
+        (LinearClassifier(p=3.0, scale=False), "needs p=2"),
+        (KernelClassifier(expansion=expansions.Centers(5), scale=False), "centres that are given"),
+        (KernelClassifier(loss=losses.SoftMargin(power=2), scale=False), "without nu or power"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            evaluate.regret(model, X, np.sign(y))

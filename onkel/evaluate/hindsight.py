@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel import inputs, kernels, losses, rules
+from onkel import expansions, inputs, kernels, losses, rules
 from onkel.evaluate import batch
+from onkel.learner import Settings
 from onkel.params import POSITIVE, Accept
 
 Array = NDArray[Any]
@@ -57,7 +58,7 @@ def regret(
 
     Parameters
     ----------
-    estimator : KernelClassifier (two classes) or KernelRegressor (one target)
+    estimator : a classifier (of two classes) or regressor (of one target)
         With ``scale=False``, else the space of g would change on the way. Its parameters are
         used, not what it has learned: a fresh copy starts from 0, and `estimator` stays as it is.
     X, y : arrays
@@ -90,13 +91,14 @@ def regret(
     >>> (found.regret / found.t).round(2)
     array([0.25, 0.24])
     """
-    loss, lam = _choices(estimator, regularization, tolerance)
+    settings, lam = _choices(estimator, X, regularization, tolerance)
     rows, target, labels = _stream(estimator, X, y)
+    loss = settings.loss
     stops = _stops(checkpoints, len(target))
     rows, target = rows[: stops[-1]], target[: stops[-1]]
     z, norm2 = _online(estimator, rows, np.asarray(y)[: stops[-1]], labels)
     lost = batch.values(loss, z, target)
-    best, gap = _best(kernels.get(estimator.kernel), rows, target, loss, lam, stops, tolerance)
+    best, gap = _best(_kernel(settings), rows, target, loss, lam, stops, tolerance)
     loss_so_far = np.cumsum(lost)[stops - 1]
     online = np.cumsum(lost + lam / 2 * norm2)[stops - 1]
     return Regret(stops, loss_so_far, online, best, gap, lam)
@@ -106,28 +108,42 @@ def regret(
 
 
 def _choices(
-    estimator: Any, regularization: float | None, tolerance: float
-) -> tuple[losses.Loss, float]:
-    """Return loss and lam, or raise a ValueError that says why there is no regret to compute."""
+    estimator: Any, X: Any, regularization: float | None, tolerance: float
+) -> tuple[Settings, float]:
+    """Return settings and lam, or raise a ValueError that says why there is no regret."""
     POSITIVE.check("regret", "tolerance", tolerance)
     if getattr(estimator, "task", None) not in ("classification", "regression"):
         raise ValueError(
-            "regret: estimator must be a KernelClassifier or a KernelRegressor; "
+            "regret: estimator must be a classifier or a regressor of onkel; "
             f"got {estimator!r}. (A detector's threshold moves, so no fixed g compares with it.)"
         )
-    loss, rule = losses.get(estimator.loss), rules.get(estimator.rule)
-    lam = rule.bind(loss).lam if regularization is None else regularization
-    for wrong, message in _refusals(estimator, loss, rule, lam):
+    settings: Settings = estimator._settings()
+    lam: Any = regularization
+    if lam is None:
+        width = np.shape(X)[1] if np.ndim(X) == 2 else 1
+        space = settings.expansion.space(settings.kernel, width, settings.scale)
+        lam = settings.rule.bind(settings.loss, space).lam
+    for wrong, message in _refusals(estimator, settings, lam):
         if wrong:
             raise ValueError(f"regret: {message}")
-    return loss, float(lam)
+    return settings, float(lam)
 
 
-def _refusals(estimator: Any, loss: losses.Loss, rule: Any, lam: Any) -> Iterator[tuple[bool, str]]:
+def _refusals(estimator: Any, settings: Settings, lam: Any) -> Iterator[tuple[bool, str]]:
+    loss, rule, expansion = settings.loss, settings.rule, settings.expansion
     names = ", ".join(c.__name__ for c in batch.COVERED)
     yield (
-        type(loss) not in batch.COVERED or loss.adaptive,
-        f"the best hypothesis in hindsight is known for {names}, without nu; got {loss!r}.",
+        type(loss) not in batch.COVERED or loss.adaptive or getattr(loss, "power", 1) != 1,
+        f"the best hypothesis in hindsight is known for {names}, without nu or power; got "
+        f"{loss!r}.",
+    )
+    yield (
+        getattr(expansion, "p", 2.0) != 2.0,
+        f"needs p=2: under a p-norm link the penalty is another; got {expansion!r}.",
+    )
+    yield (
+        isinstance(expansion, expansions.Centers) and expansion.given is None,
+        "needs centres that are given: those collected on the way are no fixed space.",
     )
     yield bool(estimator.scale), "needs scale=False: with it the space of hypotheses would move."
     yield (
@@ -195,6 +211,14 @@ def _stops(checkpoints: Any, rows: int) -> Array:
             f"rows. Give checkpoints up to {MOST_ROWS}, or every k-th row of the stream."
         )
     return stops.astype(np.int64)
+
+
+def _kernel(settings: Settings) -> kernels.Kernel:
+    """Return the kernel of the space that f lives in: over centres, that of their features."""
+    if not isinstance(settings.expansion, expansions.Centers):
+        return settings.kernel
+    points, kernel = settings.expansion.given, settings.kernel
+    return kernels.Function(lambda X, Z: kernel(X, points) @ kernel(Z, points).T)
 
 
 # -- both sides ----------------------------------------------------------------------------------
