@@ -103,7 +103,7 @@ class SoftMargin(Loss):
 
     References
     ----------
-    N04 (14)-(17); CR section 5 for powers. margin=0 with regularization 0 is the kernel
+    N04 (13)-(18); CR section 5 for powers. margin=0 with regularization 0 is the kernel
     perceptron.
 
     Examples
@@ -258,7 +258,7 @@ class Novelty(_Bounded):
 
     References
     ----------
-    N04 (18)-(21), with the sign of rho corrected; N01 (16).
+    N04 (20), with the sign of rho corrected; N01 (16).
 
     Examples
     --------
@@ -352,7 +352,7 @@ class EpsilonInsensitive(_Bounded):
 
     References
     ----------
-    N04 (22), (23); N01 (18).
+    N04 (22); N01 (18).
 
     Examples
     --------
@@ -393,11 +393,11 @@ class Huber(_Bounded):
     sigma : float
         Where the loss turns from squared to absolute; with `nu`, where that starts.
     nu : float in (0, 1), optional
-        Fraction of examples beyond sigma (the trimmed mean of N04 (25)).
+        Fraction of examples beyond sigma (the trimmed mean of N04, after (24)).
 
     References
     ----------
-    N04 (24), whose inner coefficient lacks its eta; N01 (19)-(21).
+    N04 (23), (24), whose inner coefficient lacks its eta; N01 (19)-(21).
 
     Examples
     --------

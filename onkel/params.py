@@ -79,6 +79,11 @@ class Part:
         for name, accept in self._accepts.items():
             accept.check(type(self).__name__, name, getattr(self, name))
 
+    @classmethod
+    def accepts(cls, name: str) -> Accept:
+        """Return what a parameter accepts."""
+        return cls._accepts[name]
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the constructor's parameters (with those of nested parts, if `deep`)."""
         params: dict[str, Any] = {}

@@ -25,6 +25,7 @@ class _Linear(Estimator):
     @property
     def expansion(self) -> expansions.Weights:
         """How f is stored: one weight per feature."""
+        expansions.Weights.accepts("p").check(type(self).__name__, "p", self.p)
         return expansions.Weights(p=self.p)
 
     def _raw_weights(self) -> tuple[Array, Array]:

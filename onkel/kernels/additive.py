@@ -17,6 +17,11 @@ from onkel.params import POSITIVE, Accept
 
 Array = NDArray[Any]
 
+WEIGHT = Accept(
+    low=0, low_open=True, high_open=True, none=True, words=("mean",),
+    hint="One number for all features, or a list with one per feature.",
+)  # fmt: skip
+
 
 class _OneFeature(Kernel):
     """A kernel of two numbers."""
@@ -91,9 +96,6 @@ class Spline(_OneFeature):
     def size(self, features: int) -> float:
         return float(self.order + 1 + 1 / (2 * self.order + 1))  # at p = q = 1
 
-    def values(self, X: Array, Z: Array) -> Array:
-        return additive_matrix([self.split()], np.ones(1), X, Z)
-
     def diag_values(self, X: Array) -> Array:
         x = np.asarray(X[:, 0], np.float64)
         with np.errstate(over="ignore"):
@@ -139,9 +141,8 @@ class Additive(Kernel):
                     "Additive: kernel must be a kernel on numbers from onkel.kernels, or a list "
                     f"of them, one per feature; got {part!r}."
                 )
-        if self.weights is not None and self.weights != "mean":
-            for weight in self._as_list(self.weights):
-                POSITIVE.check("Additive", "weights", weight)
+        for weight in [] if self.weights is None else self._as_list(self.weights):
+            WEIGHT.check("Additive", "weights", weight)
 
     @staticmethod
     def _as_list(value: Any) -> list[Any]:

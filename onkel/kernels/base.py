@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.core import matrix, numpy_core
+from onkel.core.forest import additive_matrix
 from onkel.core.frame import Frame
 from onkel.core.layout import Op, Program
 from onkel.core.split import Split
@@ -92,7 +93,9 @@ class Kernel(Part):
 
     def values(self, X: Array, Z: Array) -> Array:
         """Return the matrix, for two matrices of one width; "auto" is already resolved."""
-        program = self.program()
+        program, split = self.program(), self.split()
+        if program is None and split is not None and X.shape[1] == 1:
+            return additive_matrix([split], np.ones(1), X, Z)
         if program is None:
             raise NotImplementedError(f"{type(self).__name__} must define values(X, Z)")
         dtype = np.result_type(X.dtype, Z.dtype)

@@ -55,7 +55,11 @@ class Rule(Part):
         """Raise a ValueError if this rule cannot follow this loss."""
         kinds = " or ".join(kind.__name__ for kind in self.losses)
         if not isinstance(loss, self.losses):
-            raise ValueError(f"{type(self).__name__} goes with the loss {kinds}; got {loss!r}.")
+            fitting = [k.__name__ for k in self.losses if k.task == loss.task]
+            advice = f" Give loss=losses.{fitting[0]}(...)." if fitting else " Use rules.Norma."
+            raise ValueError(
+                f"{type(self).__name__} goes with the loss {kinds}; got {loss!r}.{advice}"
+            )
         if loss.adaptive and not self.adapts:
             raise ValueError(
                 f"{type(self).__name__} takes a loss whose number is fixed; got {loss!r}. Leave nu "

@@ -41,8 +41,9 @@ class Norma(Rule):
     regularization : float, optional
         lam itself, instead of `memory`.
     threshold_rate : float
-        Step of the adaptive number (rho, epsilon, sigma) in units of eta. 1 is the paper's; more
-        keeps the promised rate while f is still growing, with a little more noise.
+        Step of the adaptive number (rho, epsilon, sigma) in units of eta (of a default rate:
+        before its division). 1 is the paper's; more keeps the promised rate while f is still
+        growing, with a little more noise.
     support_rate : float, optional
         Novelty detection: step of the threshold that f learns by, where it is to differ from
         that of the alert threshold; the same as `threshold_rate` if None.
@@ -112,7 +113,9 @@ class Norma(Rule):
                 f"Norma: learning_rate {first:g} is too small: with this memory the regularization "
                 "1/(learning_rate * memory) is not finite. Raise learning_rate."
             )
-        return BoundNorma(self, schedule, lam)
+        # A rate that was divided to suit the kernel still moves thresholds at its full size.
+        pace = space.size if self.learning_rate is None else 1.0
+        return BoundNorma(self, schedule, lam, pace)
 
     def _schedule(self, loss: Loss, space: Space) -> Callable[[Array], Array]:
         rate = self.learning_rate
@@ -151,12 +154,14 @@ def _rates(schedule: Callable[[Array], Array], t: Array) -> Array:
 class BoundNorma(BoundRule):
     """NORMA with its numbers."""
 
-    def __init__(self, rule: Norma, schedule: Callable[[Array], Array], lam: float) -> None:
+    def __init__(
+        self, rule: Norma, schedule: Callable[[Array], Array], lam: float, pace: float = 1.0
+    ) -> None:
         self.schedule = schedule
         self.lam = lam
-        self.threshold_rate = float(rule.threshold_rate)
+        self.threshold_rate = pace * float(rule.threshold_rate)
         inner = rule.threshold_rate if rule.support_rate is None else rule.support_rate
-        self.support_rate = float(inner)
+        self.support_rate = pace * float(inner)
         self.regularizer = rule.regularizer
         other = callable(rule.regularizer) or float(rule.regularizer) != 2.0
         self.needs_norm = rule.track_norm or other
