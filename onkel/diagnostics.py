@@ -32,7 +32,7 @@ def report(learner: Learner) -> dict[str, Any]:
         "truncation_promise": _truncation_promise(learner),
         "norm": _plain(np.sqrt(s[:, Field.NORM2])) if has_norm else None,
         "regularization": learner.rule.lam,
-        "memory": learner.rule.memory,
+        "memory": learner.rule.memory if np.isfinite(learner.rule.memory) else None,
         "bytes": learner.nbytes,
         "kernel": repr(learner.kernel),
         "scale": _scale(learner),

@@ -42,6 +42,11 @@ def step_size(gap: float, loss: float, complexity: float) -> float:
     >>> step_size(gap=1.0, loss=3.0, complexity=1.0)
     0.3333333333333333
     """
+    check("step_size", gap=gap, loss=loss, complexity=complexity)
+    return _step_size(gap, loss, complexity)
+
+
+def _step_size(gap: float, loss: float, complexity: float) -> float:
     return gap / (1 + math.sqrt(1 + loss * gap / complexity))
 
 
@@ -59,6 +64,11 @@ def count_bound(loss: float, complexity: float, gap: float) -> float:
     >>> count_bound(loss=0.0, complexity=4.0, gap=1.0)
     16.0
     """
+    check("count_bound", loss=loss, complexity=complexity, gap=gap)
+    return _count_bound(loss, complexity, gap)
+
+
+def _count_bound(loss: float, complexity: float, gap: float) -> float:
     own, ours = loss / gap, complexity / gap / gap
     return own + 2 * ours + 2 * math.sqrt(ours) * math.sqrt(own + ours)
 
@@ -100,9 +110,9 @@ def _norma(
     speed, scale = _speed(owner, trials, squared_path), (p - 1) * bound * bound
     moved = path + (speed * trials if trials else 0.0)
     complexity = scale / 4 * radius * (radius + moved)
-    z = step_size(gap, loss, complexity)
+    z = _step_size(gap, loss, complexity)
     tuning = _norma_tuning(2 * z / scale, speed / radius)
-    return count_bound(loss, complexity, gap), z, tuning, {"C": complexity, "step": 2 * z / scale}
+    return _count_bound(loss, complexity, gap), z, tuning, {"C": complexity, "step": 2 * z / scale}
 
 
 @theorem
@@ -270,9 +280,9 @@ def _alma(
     check(owner, radius=radius, bound=bound, loss=loss, path=path, p=p)
     scale = (p - 1) * bound * bound
     complexity = scale / 4 * radius * (radius + 2 * path)
-    z = step_size(gap, loss, complexity)
+    z = _step_size(gap, loss, complexity)
     tuning = {"learning_rate": 2 * z / scale, "radius": float(radius)}
-    return count_bound(loss, complexity, gap), z, tuning, {"C": complexity}
+    return _count_bound(loss, complexity, gap), z, tuning, {"C": complexity}
 
 
 @theorem

@@ -64,6 +64,8 @@ ACCEPTS: Mapping[str, Accept] = {
     "regularization_error": Accept(low=0, high_open=True, none=True, hint="It is D(lam)."),
     "centers": _count("It is the number of centres."),
     "kernel_bound": _positive("It bounds abs(k(x, z)) over all pairs."),
+    "gap": _positive("It is the distance between two margins."),
+    "complexity": _positive("It is C, of the size of the data and the comparator."),
     "constant": _positive("It is c in D(lam) <= c lam^beta."),
 }  # fmt: skip
 

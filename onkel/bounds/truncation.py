@@ -115,7 +115,7 @@ def growth_start(eta_lam: float, epsilon: float) -> int:
     >>> growth_start(eta_lam=0.9, epsilon=0.25)
     6
     """
-    if not (0 < eta_lam and 0 < epsilon < 0.5):
+    if not (0 < eta_lam < math.inf and 0 < epsilon < 0.5):
         raise ValueError(
             "growth needs regularization > 0 and an exponent in (0, 0.5); got "
             f"{eta_lam=}, {epsilon=}."
@@ -129,7 +129,9 @@ def _decay_start(eta_lam: float, epsilon: float) -> int:
     def g(u: float) -> float:  # in u = log t; convex, smallest at `bottom`
         return eta_lam * math.exp(min(epsilon * u, 700.0)) + math.log(eta_lam) - u / 2
 
-    bottom = max(math.log(1 / (2 * epsilon * eta_lam)) / epsilon, 0.0)
+    bottom = max(-(math.log(2 * epsilon) + math.log(eta_lam)) / epsilon, 0.0)
+    if bottom > 42:
+        return NEVER
     if g(bottom) >= 0:
         return 1
     root = _last_root(g, bottom)

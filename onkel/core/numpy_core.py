@@ -135,6 +135,16 @@ class _Block:
         self.stale_norm |= bool(square < 1e-5 * before)
         self.state[c, Field.NORM2] = max(square, 0.0)
 
+    def keep_in_ball(self) -> None:
+        """Dropping a term can make f longer."""
+        most = self.task.rule.radius**2
+        for c, s in enumerate(self.state):
+            if self.task.needs_norm and s[Field.NORM2] > most:
+                inward = float(np.sqrt(most / s[Field.NORM2]))
+                self.factor[c] *= inward
+                s[Field.DROPPED] *= inward
+                s[Field.NORM2] = most
+
     def drop_front(self, upto: int) -> None:
         """Let the oldest candidate go, and account for it."""
         i, task, state = self.front, self.task, self.state
@@ -211,7 +221,7 @@ def _step_column(
     f = block.factor[c] * block.value(i, c, i)
     score[t, c] = f + s[Field.OFFSET]
     limit[t, c] = _limit(task.loss, s)
-    if task.average and s[Field.TRIALS] > 0:
+    if task.average and s[Field.TRIALS] > 1:  # f_1 = 0, without rounding
         past = block.value(i, task.columns + c, i)
         total = past + s[Field.SCALE_SUM] / block.start[c] * block.value(i, c, i)
         mean_score[t, c] = (total + s[Field.OFFSET_SUM]) / s[Field.TRIALS]
@@ -276,6 +286,7 @@ def steps(task: StepInput) -> dict[str, Any]:
             block.live > task.cap[t] or block.births[block.front] < task.oldest[t]
         ):
             block.drop_front(i + 1)
+        block.keep_in_ball()
         t += 1
         scale = block.factor * block.start
         far = (scale < task.stop_scale) | (scale * task.stop_scale > 1)
@@ -320,10 +331,11 @@ def norm_p(a: Array, p: float) -> float:
 
 def link(theta: Array, p: float) -> Array:
     """w_i = sign(theta_i) |theta_i|^(p-1) / ||theta||_p^(p-2); 0 at theta = 0."""
-    norm = norm_p(theta, p)
-    if p == 2 or norm == 0:
+    most = float(np.max(np.abs(theta), initial=0.0))
+    if p == 2 or most == 0:
         return theta.copy()
-    return np.copysign(norm * np.abs(theta / norm) ** (p - 1), theta)
+    r = np.abs(theta) / most
+    return np.copysign(most * r ** (p - 1) / np.sum(r**p) ** ((p - 2) / p), theta)
 
 
 def primal(task: PrimalInput) -> dict[str, Any]:
@@ -361,7 +373,7 @@ def _average(
     task: PrimalInput, s: Array, total: Array, w: Array, mass: float, at: tuple[int, int],
     mean_score: Array, limit: Array,
 ) -> None:  # fmt: skip
-    if s[Field.TRIALS] > 0:
+    if s[Field.TRIALS] > 1:
         sum_ = total[:-1] @ task.x[at[0]] + s[Field.OFFSET_SUM]
         mean_score[at] = sum_ / s[Field.TRIALS]
         limit[at] = _mean_limit(task.loss, s, limit[at])

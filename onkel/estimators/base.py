@@ -77,7 +77,14 @@ class Estimator:
     """Parts that a name stands for in this estimator, where they differ from the registry's."""
 
     def _part(self, name: str, value: Any, quiet: bool = False) -> Any:
-        """Return the part behind a parameter's value: a name is replaced by its object."""
+        """Return the part behind a parameter's value: a name is replaced by its object.
+
+        A loss's name may mean something else beside a rule that says so.
+        """
+        if name == "loss" and isinstance(value, str):
+            rule = self._part("rule", self.rule, quiet=True)
+            if isinstance(rule, rules.Rule) and value in rule.named:
+                return rule.named[value]
         if isinstance(value, str) and (name, value) in self._own_parts:
             return self._own_parts[name, value]
         if name not in _PARTS:
@@ -122,10 +129,6 @@ class Estimator:
         )
 
     def _loss(self) -> losses.Loss:
-        """Return the loss; a name may mean something else beside a rule that says so."""
-        named = self._part("rule", self.rule).named
-        if isinstance(self.loss, str) and self.loss in named:
-            return named[self.loss]
         loss: losses.Loss = self._part("loss", self.loss)
         return loss
 
@@ -136,7 +139,7 @@ class Estimator:
                 f"{type(self).__name__}: fit_intercept must be True, False or 'auto'; "
                 f"got {wanted!r}."
             )
-        possible = rule.has_offset and self.task != "novelty"
+        possible = rule.offers_offset and self.task != "novelty"
         if wanted != "auto" and wanted and not possible:
             raise ValueError(
                 f"{type(self).__name__}: fit_intercept=True, but "

@@ -82,6 +82,8 @@ class Classes:
 
     def decisions(self, scores: Array) -> Array:
         """Return what decision_function shows: one column for two classes, else one per class."""
+        if not self.labels:
+            return np.zeros(len(scores))
         if self.binary or len(self.labels) == 1:
             return scores[:, 0]
         order = [self.labels.index(v) for v in self.known]

@@ -98,6 +98,11 @@ class Centers(Expansion):
     def __hash__(self) -> int:
         return hash((type(self), self.count, self.sample, self.seed))
 
+    def __repr__(self) -> str:
+        if self.given is not None:
+            return f"Centers(<{self.count} points>)"
+        return f"Centers({self.count}, sample={self.sample!r}, seed={self.seed!r})"
+
     def check(self, kernel: Kernel, rule: Rule) -> None:
         if kernel.domain != "numbers":
             raise ValueError(

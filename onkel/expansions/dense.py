@@ -195,21 +195,26 @@ class DenseTerms:
 
     # -- taking back ---------------------------------------------------------------------------
 
-    def begin(self) -> Callable[[], DenseTerms]:
-        """Return a function that gives back the terms as they are now, bit for bit.
+    def begin(self, origin: DenseTerms) -> Callable[[], DenseTerms]:
+        """Return a function that gives back `origin` bit for bit, whatever happens to these terms.
 
-        Until :meth:`end`, what is overwritten is noted; copying all terms would cost more than
-        a short call.
+        `origin` is these terms as they were, perhaps in another frame; both share arrays. Until
+        :meth:`end`, what is overwritten is noted; copying all terms would cost more than a short
+        call.
         """
-        journal = Journal(dict(self.__dict__))
+        journal = Journal(dict(origin.__dict__))
         self.journal = journal
 
         def undo() -> DenseTerms:
-            self.__dict__.clear()
-            self.__dict__.update(journal.restored())
-            return self
+            restored = object.__new__(type(origin))
+            restored.__dict__.update(journal.restored())
+            return restored
 
         return undo
+
+    def fragile(self, needs_norm: bool) -> bool:
+        """Whether a change of the terms may call a user's code, which may fail."""
+        return needs_norm and self.kernel.program() is None
 
     def end(self) -> None:
         """What :meth:`begin` keeps is not needed any more."""

@@ -148,9 +148,9 @@ class StringTerms:
         for features, a, _ in terms:
             self._add(features, a)
 
-    def begin(self) -> Callable[[], StringTerms]:
-        """Return a function that gives back the terms as they are now."""
-        saved = self.copy()
+    def begin(self, origin: StringTerms) -> Callable[[], StringTerms]:
+        """Return a function that gives back `origin`, the terms as they were before this call."""
+        saved = origin.copy()
         return lambda: saved
 
     def end(self) -> None:

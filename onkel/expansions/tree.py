@@ -114,9 +114,12 @@ class TreeTerms(DenseTerms):
 
     # -- taking back ---------------------------------------------------------------------------
 
-    def begin(self) -> Callable[[], DenseTerms]:
-        """Return a function that gives back terms and trees as they are now, bit for bit."""
-        undo, trees = super().begin(), self.trees
+    def begin(self, origin: DenseTerms) -> Callable[[], DenseTerms]:
+        """Return a function that gives back `origin`, terms and trees, bit for bit."""
+        undo, trees = super().begin(origin), self.trees
+        assert isinstance(origin, TreeTerms)
+        if trees is not origin.trees:  # made for a new frame: those of `origin` stay as they are
+            return undo
         trees.begin()
 
         def undo_all() -> DenseTerms:
@@ -124,6 +127,10 @@ class TreeTerms(DenseTerms):
             return undo()
 
         return undo_all
+
+    def fragile(self, needs_norm: bool) -> bool:
+        """Whether a change of the terms may call a user's code, which may fail."""
+        return any(split.native() is None for split in self.kernel.splits() or [])
 
     def end(self) -> None:
         """What :meth:`begin` keeps is not needed any more."""

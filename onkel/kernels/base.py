@@ -213,11 +213,13 @@ class _Pair(Kernel):
     def size(self, features: int) -> float:
         return float(self._join(self.left.size(features), self.right.size(features)))
 
-    @property
-    def lowest(self) -> float | None:  # type: ignore[override]
-        """The narrower of the two domains."""
-        limits = [k.lowest for k in (self.left, self.right) if k.lowest is not None]
-        return max(limits, default=None)
+    def check_rows(self, X: Any, first: int = 0, feature: int = 0) -> None:
+        for part in (self.left, self.right):
+            part.check_rows(X, first, feature)
+
+    def check_scale(self, scale: bool) -> None:
+        for part in (self.left, self.right):
+            part.check_scale(scale)
 
     @property
     def bound(self) -> float | None:
@@ -262,10 +264,11 @@ class Scaled(Kernel):
     def size(self, features: int) -> float:
         return self.factor * self.kernel.size(features)
 
-    @property
-    def lowest(self) -> float | None:  # type: ignore[override]
-        """That of the kernel itself."""
-        return self.kernel.lowest
+    def check_rows(self, X: Any, first: int = 0, feature: int = 0) -> None:
+        self.kernel.check_rows(X, first, feature)
+
+    def check_scale(self, scale: bool) -> None:
+        self.kernel.check_scale(scale)
 
     def resolve(self, features: int) -> Self:
         return type(self)(self.kernel.resolve(features), self.factor)

@@ -15,7 +15,7 @@ from onkel.expansions.base import Expansion
 from onkel.kernels import Kernel
 from onkel.losses import Loss
 from onkel.rules.base import Rule
-from onkel.scaling import Moments, Targets, next_refresh
+from onkel.scaling import SMALLEST_SPREAD, Moments, Targets, next_refresh
 
 Array = NDArray[Any]
 
@@ -71,6 +71,10 @@ class Learner:
         )
         scaled = settings.scale and self.loss.task == "regression"
         self.targets = Targets(columns, self.rule.memory, active=scaled)
+        self.known = np.zeros(len(self.moments.mean), bool)
+        """Features that have been seen to vary."""
+        self.first_score: Array | None = None
+        """Of a block's first row, where the frame was changed for it."""
         self._open(Frame.plain(np.zeros(features), dtype, self.kernel.translation_invariant))
         for _ in range(columns):
             self.add_column()
@@ -214,7 +218,7 @@ class Learner:
                 before = self.copy(deep=False)
                 result, context = self._try_block(X, Y, weight, own, start, first)
                 if restore is None and (start + result.done < len(X) or self._may_fail_late):
-                    restore = before._guard()
+                    restore = self._guard(before)
                 part = slice(start, start + result.done)
                 self._commit(result, context, own[part])
                 shown = result.mean_score if self.settings.average else result.score
@@ -222,6 +226,8 @@ class Learner:
                 limits[part] = self.targets.raw_widths(result.limit)
                 if self.t == 0:
                     scores[0] = 0.0  # nothing was known before the very first row
+                elif self.first_score is not None:
+                    scores[start] = self.targets.raw(self.first_score[0])
                 self._advance(X[part], Y[part])
                 start += result.done
         except BaseException:
@@ -230,9 +236,12 @@ class Learner:
         self._release()
         return scores, limits
 
-    def _guard(self) -> Callable[[], Learner]:
-        """Return a function that gives back the learner as it is now, whatever comes."""
-        saved = self.copy()
+    def _guard(self, before: Self) -> Callable[[], Learner]:
+        """Return a function that gives back the learner as it was `before`, whatever comes.
+
+        Called before anything is changed in place.
+        """
+        saved = before.copy()
         return lambda: saved
 
     def _release(self) -> None:
@@ -249,7 +258,31 @@ class Learner:
             self._meet(X[start : start + 1][0], Y[start])
         size = min(size, next_refresh(self.t, self.rule.memory) - self.t)
         self.targets, size = self.targets.before_news(Y[start : start + size])
+        self.first_score = None
+        if self.rule.divides and self.settings.scale and self.t and not self.known.all():
+            size = self._meet_units(np.asarray(X[start : start + size], np.float64))
         return size
+
+    def _meet_units(self, X: Array) -> int:
+        """Return how many rows come before one that brings a feature its first difference.
+
+        If that is the first row, the feature takes its unit from it at once: a rule that divides
+        by k(x, x) would give a row in a wrong unit a weight without bound. The row was predicted
+        before that.
+        """
+        size = np.abs(X - self.moments.mean)
+        noise = np.maximum(8 * self.moments.eps * np.abs(self.moments.mean), SMALLEST_SPREAD)
+        new = ~self.known & (size > noise)
+        rows = [*np.flatnonzero(new.any(axis=1)).tolist(), len(X)]
+        if rows[0] > 0:
+            return rows[0]
+        self.first_score = self._scores(X[:1].astype(self.dtype))
+        self.known = self.known | new[0]
+        spread = np.where(new[0], size[0], 1.0 / (self.frame.width * self.frame.unit))
+        self.state = self.state.copy()
+        self._reframe(self.frame.standardised(self.frame.mean, spread, X[0]))
+        self._settle()
+        return rows[1]
 
     def _meet(self, x: Any, y: Array) -> None:
         """Before the very first row is learned: take it as the centre of the frame."""
@@ -267,10 +300,15 @@ class Learner:
             )
 
     def _refuse_step(self, row: int, score: Array) -> None:
+        advice = "Its values are too large"
+        if hasattr(self.settings.rule, "learning_rate"):
+            advice = (
+                "The learning rate is too large for this loss and kernel, or the inputs are: lower "
+                "learning_rate, or use a loss with bounded slope"
+            )
         raise ValueError(
-            f"Row {row}: the step leaves the floating range (score {score.tolist()}). The learning "
-            "rate is too large for this loss and kernel, or the inputs are: lower learning_rate, "
-            f"or use a loss with bounded slope{self._advice}. The model was not changed."
+            f"Row {row}: the step leaves the floating range (score {score.tolist()}). {advice}"
+            f"{self._advice}. The model was not changed."
         )
 
     @property
@@ -296,8 +334,14 @@ class Learner:
             mean, spread = self.moments.mean, self.moments.spread()
             row = np.asarray(X[-1], float)
             self._reframe(self.frame.standardised(mean.copy(), spread, row))
+            self.known = self.known | (self.moments.variance > 0)
         if self.targets.active:
             self._rescale_targets(self.targets.refreshed())
+        self._settle()
+
+    def _settle(self) -> None:
+        """In a new frame: take the norm anew, where it is kept, and keep f in its ball."""
+        raise NotImplementedError
 
     def _rescale_targets(self, new: Targets) -> None:
         """Express f, b and the adaptive number in new target units; predictions stay the same."""

@@ -139,14 +139,17 @@ class PrimalLearner(Learner):
 
     def _steps(self, X: Array, Y: Array, weight: Array, row: int, enters: bool) -> Step:
         """Learn rows; if the only one `enters` the centres, it was predicted without that."""
-        centers, theta, total = self.map, self.theta, self.total
+        centers, theta, total, state = self.map, self.theta, self.total, self.state
         before = self._scores(X) if enters else None
         if enters:
             centers, slot = self.map.entered(X[0], self.t + 1)
             theta, total = (_with_empty(a, slot, centers.count) for a in (theta, total))
+            state = self.state.copy()
+            if self.rule.needs_norm:
+                state[:, Field.NORM2] = self._norms(theta) ** 2
         features = centers.features(X, self._frame)
         self._refuse_infinite(np.einsum("ij,ij->i", features, features), row)
-        out = core.primal(self._task(features, Y, weight, theta, total))
+        out = core.primal(self._task(features, Y, weight, (state, theta, total)))
         if out.bad_row >= 0 or not np.all(np.abs(out.theta) < LARGEST):
             bad = out.bad_row if out.bad_row >= 0 else len(X) - 1
             self._refuse_step(row + bad, out.score[bad])
@@ -156,8 +159,9 @@ class PrimalLearner(Learner):
         return Step(out, centers, len(X))
 
     def _task(
-        self, features: Array, Y: Array, weight: Array, theta: Array, total: Array
+        self, features: Array, Y: Array, weight: Array, held: tuple[Array, Array, Array]
     ) -> core.PrimalInput:
+        state, theta, total = held
         trials = self.t + 1 + np.arange(len(Y))
         return core.PrimalInput(
             x=features,
@@ -170,7 +174,7 @@ class PrimalLearner(Learner):
             intercept=self.settings.intercept,
             needs_norm=self.rule.needs_norm,
             average=self.settings.average,
-            state=self.state,
+            state=state,
             theta=theta,
             total=total,
         )
@@ -186,11 +190,16 @@ class PrimalLearner(Learner):
         self.total = self.map.reframed(self.total, self._frame, frame)
         self._frame = frame
 
-    def _refresh(self, X: Any) -> None:
-        super()._refresh(X)
-        if self.settings.scale and self.rule.needs_norm:
-            norms = [numpy_core.norm_p(row, self.p) for row in self.theta[:, :-1]]
-            self.state[:, Field.NORM2] = np.square(norms)
+    def _settle(self) -> None:
+        if not self.rule.needs_norm:
+            return
+        norms = self._norms(self.theta)
+        inward = np.minimum(1.0, self.rule.radius / np.maximum(norms, 1e-300))
+        self.theta = self.theta * inward[:, None]
+        self.state[:, Field.NORM2] = np.square(np.minimum(norms, self.rule.radius))
+
+    def _norms(self, theta: Array) -> Array:
+        return np.array([numpy_core.norm_p(row, self.p) for row in theta[:, :-1]])
 
 
 def _with_empty(weights: Array, slot: int, count: int) -> Array:

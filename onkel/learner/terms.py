@@ -8,7 +8,7 @@ rows had come singly (SPEC section 10).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,7 +84,8 @@ class TermLearner(Learner):
         if not self.settings.average:
             return sums + s[:, Field.OFFSET]
         total = sums[:, c:] + s[:, Field.SCALE_SUM] / s[:, Field.SCALE] * sums[:, :c]
-        return (total + s[:, Field.OFFSET_SUM]) / np.maximum(s[:, Field.TRIALS], 1)
+        mean = (total + s[:, Field.OFFSET_SUM]) / np.maximum(s[:, Field.TRIALS], 1)
+        return np.where(s[:, Field.TRIALS] > 1, mean, 0.0)  # f_1 = 0, without rounding
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -94,14 +95,14 @@ class TermLearner(Learner):
 
     @property
     def _may_fail_late(self) -> bool:
-        """Whether a user's kernel is called once more after the step (to sum ||f||^2 anew)."""
-        return self.rule.needs_norm and not self.on_strings and self.kernel.program() is None
+        """Whether a user's kernel is called once more after the step."""
+        return not self.on_strings and bool(self.terms.fragile(self.rule.needs_norm))
 
-    def _guard(self) -> Callable[[], Learner]:
-        saved = self.copy(deep=False)
+    def _guard(self, before: Self) -> Callable[[], Learner]:
+        saved = before.copy(deep=False)
         for name in Learner.shared:
-            setattr(saved, name, getattr(self, name).copy())
-        undo = self.terms.begin()
+            setattr(saved, name, getattr(before, name).copy())
+        undo = self.terms.begin(before.terms)
 
         def restore() -> Learner:
             saved.terms = undo()
@@ -241,7 +242,11 @@ class TermLearner(Learner):
     def _reframe(self, frame: Frame) -> None:
         self.terms = self.terms.reframed(frame)
 
-    def _refresh(self, X: Any) -> None:
-        super()._refresh(X)
-        if self.settings.scale and self.rule.needs_norm:
-            self.state[:, Field.NORM2] = np.maximum(self.norm2(), 0.0)
+    def _settle(self) -> None:
+        if not self.rule.needs_norm:
+            return
+        norm2, most = np.maximum(self.norm2(), 0.0), self.rule.radius**2
+        inward = np.sqrt(np.minimum(1.0, most / np.maximum(norm2, 1e-300)))
+        self.state[:, Field.NORM2] = np.minimum(norm2, most)
+        self.state[:, Field.SCALE] *= inward
+        self.state[:, Field.DROPPED] *= inward

@@ -6,13 +6,13 @@ from typing import Any
 
 from onkel.params import pick
 from onkel.rules.alma import Alma
-from onkel.rules.base import Rule
+from onkel.rules.base import Rule, Space
 from onkel.rules.norma import Norma
 from onkel.rules.perceptron import Perceptron
 from onkel.rules.projection import Projection
 from onkel.rules.romma import Romma
 
-__all__ = ["Alma", "Norma", "Perceptron", "Projection", "Romma", "Rule", "get"]
+__all__ = ["Alma", "Norma", "Perceptron", "Projection", "Romma", "Rule", "Space", "get"]
 
 REGISTRY: dict[str, type[Rule]] = {
     "norma": Norma,

@@ -107,6 +107,7 @@ class BoundAlma(BoundRule):
     def __init__(self, rate: float, radius: float, tuning: float, p: float) -> None:
         self.rate, self.radius, self.tuning, self.p = rate, radius, tuning, p
         self.needs_norm = math.isfinite(radius)
+        self.divides = bool(tuning)
 
     @property
     def constant(self) -> float | None:

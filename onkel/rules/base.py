@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -47,6 +48,11 @@ class Rule(Part):
     named: ClassVar[Mapping[str, Loss]] = {}
     """Losses that a name stands for beside this rule, where they differ from the registry's."""
 
+    @property
+    def offers_offset(self) -> bool:
+        """Whether this rule, as it is set, can move an offset b."""
+        return self.has_offset
+
     def bind(self, loss: Loss, space: Space = Space()) -> BoundRule:  # noqa: B008
         """Return the rule with its numbers chosen for this loss and space."""
         raise NotImplementedError(f"{type(self).__name__} must define bind(loss, space)")
@@ -79,6 +85,10 @@ class BoundRule:
     lam: float = 0.0
     threshold_rate: float = 1.0
     """Step of the adaptive number, in units of eta."""
+    radius: float = math.inf
+    """Of the ball that f stays in."""
+    divides: bool = False
+    """Whether steps are divided by k(x, x) or its root, so that its unit matters."""
     memory: float = float("inf")
     """Forgetting horizon in examples, 1/(eta lam); infinite where nothing is forgotten."""
 

@@ -99,6 +99,11 @@ class Norma(Rule):
                 "regularization). Give one."
             )
 
+    @property
+    def offers_offset(self) -> bool:
+        """The theory of coefficient regularisation knows no offset."""
+        return not isinstance(self.learning_rate, str)
+
     def bind(self, loss: Loss, space: Space = Space()) -> BoundNorma:  # noqa: B008
         schedule = self._schedule(loss, space)
         first = float(_rates(schedule, np.array([1]))[0])

@@ -12,6 +12,9 @@ from onkel.losses import EpsilonInsensitive, Loss, SoftMargin
 from onkel.params import Accept
 from onkel.rules.base import BoundRule, Rule, Space, keep
 
+ROUNDING = 1e-12
+"""A loss below this part of score and target is rounding: the example is right already."""
+
 
 @dataclass(frozen=True)
 class Projection(Rule):
@@ -55,6 +58,8 @@ class Projection(Rule):
 class BoundProjection(BoundRule):
     """The projection with its ball."""
 
+    divides = True
+
     def __init__(self, radius: float) -> None:
         self.radius = radius
         self.needs_norm = math.isfinite(radius)
@@ -62,7 +67,8 @@ class BoundProjection(BoundRule):
     def step(self, trial: Trial, loss: Any) -> Move:
         verdict = loss.judge(trial.f, trial.y, trial.threshold)
         # The slope is -1, 0 or 1, the value how far f(x) is from the set of no loss.
-        way = verdict.slope * verdict.value / trial.kxx if trial.kxx > 0 else 0.0
+        gone = verdict.value > ROUNDING * (abs(trial.f) + abs(trial.y)) and trial.kxx > 0
+        way = verdict.slope * verdict.value / trial.kxx if gone else 0.0
         return keep(trial, verdict, 1.0, trial.weight * way, radius=self.radius)
 
     def native(self) -> NativeRule | None:

@@ -69,6 +69,7 @@ class BoundRomma(BoundRule):
     """ROMMA in one of its two forms."""
 
     needs_norm = True
+    divides = True
 
     def __init__(self, aggressive: bool) -> None:
         self.aggressive = aggressive
@@ -76,7 +77,7 @@ class BoundRomma(BoundRule):
     def step(self, trial: Trial, loss: Any) -> Move:
         verdict = loss.judge(trial.f, trial.y, trial.threshold)
         m = trial.y * trial.f
-        if not trial.kxx > 0 or (m >= 1 if self.aggressive else m > 0):
+        if not trial.kxx > 0 or (m >= 1 - 1e-12 if self.aggressive else m > 0):
             return keep(trial, verdict, 1.0, 0.0)
         s, a = self._whole_way(trial)
         return keep(trial, verdict, max(1 + trial.weight * (s - 1), 0.0), trial.weight * a)

@@ -26,6 +26,7 @@ class Rule:
     step: Any
     strict: bool = False
     radius: float = math.inf
+    divides: bool = False  # by k(x, x) or its root
 
     def __call__(self, f, y, kxx, norm2, updates, weight, threshold, outside=None):
         if outside is None:
@@ -69,7 +70,7 @@ def alma_self_tuning(a, p=2.0):
         size = math.sqrt(2) / math.sqrt(p - 1) / math.sqrt(updates + 1)
         return 1.0, size * y / math.sqrt(kxx) if kxx > 0 else 0.0
 
-    return Rule(gap, step, radius=1.0)
+    return Rule(gap, step, radius=1.0, divides=True)
 
 
 def projection(radius=None, regression=False):
@@ -90,7 +91,8 @@ def projection(radius=None, regression=False):
         return 1.0, (y * threshold - f) / kxx
 
     gap = tube if regression else _margin
-    return Rule(gap, step, strict=True, radius=math.inf if radius is None else radius)
+    most = math.inf if radius is None else radius
+    return Rule(gap, step, strict=True, radius=most, divides=True)
 
 
 def romma(aggressive=True):
@@ -111,7 +113,7 @@ def romma(aggressive=True):
             return 0.0, target / kxx
         return (both - target * f) / d, norm2 * (target - f) / d
 
-    return Rule(_margin if aggressive else mistake, step, strict=aggressive)
+    return Rule(_margin if aggressive else mistake, step, strict=aggressive, divides=True)
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,7 @@ class State:
         self.center, self.spread = 0.0, 1.0
         self.target_center, self.target_spread = np.zeros(outputs), np.ones(outputs)
         self.target_known = [False] * outputs
+        self.known = False  # features that have been seen to vary
 
     def _admit(self, x):
         """Whether the row changed the hypothesis between its prediction and its step."""
@@ -95,7 +96,8 @@ class State:
         if self.average:
             self._accumulate()
             self.sum_b = [total + b for total, b in zip(self.sum_b, self.b, strict=True)]
-        if self._admit(x):
+        changed = self._first_units(x)
+        if self._admit(x) or changed:
             f = self._values(x)
         targets = y
         if self.targets_scaled:
@@ -104,8 +106,31 @@ class State:
         decisions = [None] * self.outputs if decisions is None else decisions
         self._learn(x, targets, f, weight, decisions)
         self._truncate()
+        self._into_ball()
         self._refresh(x, y)
+        self._into_ball()
         return scores
+
+    def _into_ball(self):
+        """Dropping terms or a new frame can make f longer than the rule's radius."""
+        radius = math.inf if self.descent else self.rule.radius
+        if radius < math.inf:
+            sizes = [math.sqrt(v) for v in self.norm2()]
+            self._multiply_all([radius / size if size > radius else 1.0 for size in sizes])
+
+    def _first_units(self, x):
+        """Rules that divide by k(x, x): a feature's first difference is its unit, at once."""
+        if not self.scale or self.descent or not self.rule.divides or self.t == 1:
+            return False
+        mean = self.row_moments.mean
+        gap, noise = np.abs(x - mean), np.maximum(8 * self.row_moments.eps * np.abs(mean), 1e-290)
+        new = ~self.known & (gap > noise)
+        self.known = self.known | new
+        if not new.any():
+            return False
+        self.spread = np.where(new, gap, self.spread)
+        self._reframed()
+        return True
 
     def _learn(self, x, y, f, weight, decisions):
         """f <- c (s f + a k_x), all judged under the hypothesis before the step."""
@@ -187,6 +212,7 @@ class State:
             return
         if self.scale:
             self.center, self.spread = self.row_moments.mean, self.row_moments.spread()
+            self.known = self.known | (self.row_moments.var > 0)
             self._reframed()
         if self.targets_scaled:
             spread = np.where(self.target_known, self.target_moments.spread(), self.target_spread)

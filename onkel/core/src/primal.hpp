@@ -35,10 +35,14 @@ inline double norm_p(const double* a, int64_t n, double p) {
 
 // w_i = sign(theta_i) |theta_i|^(p-1) / ||theta||_p^(p-2), 0 at theta = 0.
 inline void link(const double* theta, int64_t d, double p, double* w) {
-  const double norm = norm_p(theta, d, p);
-  for (int64_t i = 0; i < d; ++i)
-    w[i] = norm > 0 ? std::copysign(norm * std::pow(std::fabs(theta[i]) / norm, p - 1), theta[i])
-                    : 0.0;
+  const double most = largest(theta, d);
+  double sum = 0;
+  for (int64_t i = 0; i < d; ++i) {
+    w[i] = most > 0 ? std::pow(std::fabs(theta[i]) / most, p - 1) : 0;
+    sum += most > 0 ? w[i] * std::fabs(theta[i]) / most : 0;
+  }
+  const double size = most > 0 ? most / std::pow(sum, (p - 2) / p) : 0;
+  for (int64_t i = 0; i < d; ++i) w[i] = std::copysign(size * w[i], theta[i]);
 }
 
 // One output of one row; `w` is scratch for the link.

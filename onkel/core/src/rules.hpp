@@ -120,11 +120,12 @@ inline Move move_of(const Rule& rule, double p, const Trial& t, const Verdict& v
       return {1, t.weight * v.slope * std::sqrt(2 / (k * (p - 1) * t.kxx)), rule.radius};
     }
     case onkel::kProjection:
-      if (!(t.kxx > 0)) return {1, 0, rule.radius};
+      if (!(t.kxx > 0) || v.value <= 1e-12 * (std::fabs(t.f) + std::fabs(t.y)))
+        return {1, 0, rule.radius};  // right already, but for rounding
       return {1, t.weight * v.slope * v.value / t.kxx, rule.radius};
     case onkel::kRomma: {
       const double m = t.y * t.f;
-      if (!(t.kxx > 0) || (rule.extra > 0 ? m >= 1 : m > 0)) return {1, 0, HUGE_VAL};
+      if (!(t.kxx > 0) || (rule.extra > 0 ? m >= 1 - 1e-12 : m > 0)) return {1, 0, HUGE_VAL};
       const Move whole = romma(t, norm2);
       const double shrink = 1 + t.weight * (whole.shrink - 1);
       return {shrink > 0 ? shrink : 0, t.weight * whole.coef, HUGE_VAL};
@@ -175,7 +176,7 @@ inline double limit_of(const Loss& loss, const double* s) {
 // The average hypothesis before this trial, `sum` being that of the f_t(x); its alert threshold.
 inline double mean_of(const Loss& loss, const double* s, double sum, double* limit) {
   const double m = s[onkel::kFieldTrials];
-  if (!(m > 0)) return 0;
+  if (!(m > 1)) return 0;  // f_1 = 0, without rounding
   if (loss.code == onkel::kNovelty) *limit = s[onkel::kFieldAlertSum] / m;
   return (sum + s[onkel::kFieldOffsetSum]) / m;
 }

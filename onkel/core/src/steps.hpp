@@ -76,6 +76,19 @@ inline void drop_front(Block& b, int64_t upto) {
   ++b.front;
 }
 
+// Dropping a term can make f longer.
+inline void keep_in_ball(Block& b) {
+  const double most = b.in.rule.radius * b.in.rule.radius;
+  for (int64_t c = 0; c < b.in.columns; ++c) {
+    double* s = b.state(c);
+    if (!(s[onkel::kFieldNorm2] > most)) continue;
+    const double inward = std::sqrt(most / s[onkel::kFieldNorm2]);
+    b.factor[c] *= inward;
+    s[onkel::kFieldDropped] *= inward;
+    s[onkel::kFieldNorm2] = most;
+  }
+}
+
 // One column of one trial. Returns whether a term was stored; sets *wiped on a shrink of 0.
 inline bool step_column(Block& b, int64_t t, int64_t c, bool* wiped) {
   const StepInput& in = b.in;
@@ -186,6 +199,7 @@ void steps(const StepInput& in, StepOutput& out) {
     b.live += b.stored[i];
     while (b.front <= i && (b.live > in.cap[t] || b.birth(b.front) < in.oldest[t]))
       drop_front(b, i + 1);
+    if (in.needs_norm && in.rule.radius < HUGE_VAL) keep_in_ball(b);
     stop = must_stop(b, wiped);
   }
   out.done = t;
