@@ -20,8 +20,8 @@ from onkel.core.layout import LANES, Field, Program
 Array = NDArray[Any]
 
 __all__ = [
-    "BACKEND", "PrimalInput", "PrimalOutput", "Queries", "StepInput", "StepOutput", "matrix",
-    "moments", "primal", "steps", "sums",
+    "BACKEND", "PrimalInput", "PrimalOutput", "Queries", "StepInput", "StepOutput", "has_lane",
+    "lane", "matrix", "moments", "primal", "steps", "sums",
 ]  # fmt: skip
 
 
@@ -253,6 +253,27 @@ def primal(task: PrimalInput) -> PrimalOutput:
         task.needs_norm, task.average, state, theta, total, score, mean_score, limit,
     )  # fmt: skip
     return PrimalOutput(state, theta, total, score, mean_score, limit, bad_row)
+
+
+def has_lane() -> bool:
+    """Whether rows can be learned in place by the compiled core."""
+    return _native is not None
+
+
+def lane(
+    program: Program, frame: tuple[Array, ...], invariant: bool, clip: float,
+    terms: tuple[Array, ...], ring: tuple[int, int, int], state: Array, parts: tuple[Any, Any],
+    flags: tuple[bool, bool], first_trial: int, data: tuple[Array, ...], out: tuple[Array, ...],
+) -> tuple[int, int, int]:  # fmt: skip
+    """Learn rows in place while nothing unusual happens (``src/lane.hpp``).
+
+    Returns how many were learned, and the ring's new head and count.
+    """
+    assert _native is not None
+    run = _native.lane_f if data[0].dtype == np.float32 else _native.lane_d
+    return run(
+        program, frame, invariant, clip, terms, ring, state, *parts, *flags, first_trial, data, out
+    )
 
 
 def moments(rows: Array, seen: int, horizon: float, mean: Array, variance: Array) -> None:

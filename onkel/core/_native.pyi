@@ -85,6 +85,38 @@ def primal(
     mean_score: Array,
     limit: Array,
 ) -> int: ...
+def lane_f(
+    program: Program,
+    frame: tuple[Array, ...],
+    invariant: bool,
+    clip: float,
+    terms: tuple[Array, ...],
+    ring: tuple[int, int, int],
+    state: Array,
+    loss: NativeLoss,
+    rule: NativeRule,
+    intercept: bool,
+    needs_norm: bool,
+    first_trial: int,
+    data: tuple[Array, ...],
+    out: tuple[Array, ...],
+) -> tuple[int, int, int]: ...
+def lane_d(
+    program: Program,
+    frame: tuple[Array, ...],
+    invariant: bool,
+    clip: float,
+    terms: tuple[Array, ...],
+    ring: tuple[int, int, int],
+    state: Array,
+    loss: NativeLoss,
+    rule: NativeRule,
+    intercept: bool,
+    needs_norm: bool,
+    first_trial: int,
+    data: tuple[Array, ...],
+    out: tuple[Array, ...],
+) -> tuple[int, int, int]: ...
 def moments(rows: Array, seen: int, horizon: float, mean: Array, variance: Array) -> None: ...
 
 class Forest:

@@ -61,8 +61,7 @@ class Frame:
         """Return rows ready for the core; differences of far values are kept finite."""
         v = self.store(X)
         if self.invariant:
-            limit = np.sqrt(np.finfo(self.dtype).max / (16.0 * max(v.shape[1], 1)))
-            v = np.clip(v, -limit / self.width, limit / self.width)
+            v = np.clip(v, -self.clip / self.width, self.clip / self.width)
         return self.queries(v)
 
     def queries(self, v: Array) -> Queries:
@@ -77,6 +76,11 @@ class Frame:
                 np.einsum("ij,ij->i", z, z).astype(self.dtype),
                 self.width.astype(self.dtype),
             )
+
+    @property
+    def clip(self) -> float:
+        """Most that a standardised coordinate may be, so that differences stay finite."""
+        return float(np.sqrt(np.finfo(self.dtype).max / (16.0 * max(len(self.center), 1))))
 
     def norms(self, v: Array) -> Array:
         """Return the squared length of stored rows as the kernel sees them."""

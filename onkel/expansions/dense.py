@@ -37,10 +37,16 @@ class Journal:
         self.notes.append((array, where, old))
         self.room -= old.nbytes
         if self.room < 0:
-            copies = {id(a): a.copy() for a in self.fields.values() if isinstance(a, np.ndarray)}
-            self._play_back([(copies[id(a)], w, o) for a, w, o in self.notes if id(a) in copies])
-            self.fields = {k: copies.get(id(v), v) for k, v in self.fields.items()}
-            self.notes = None
+            self.copy_now()
+
+    def copy_now(self) -> None:
+        """Copy the arrays as they were, and note no more."""
+        if self.notes is None:
+            return
+        copies = {id(a): a.copy() for a in self.fields.values() if isinstance(a, np.ndarray)}
+        self._play_back([(copies[id(a)], w, o) for a, w, o in self.notes if id(a) in copies])
+        self.fields = {k: copies.get(id(v), v) for k, v in self.fields.items()}
+        self.notes = None
 
     @staticmethod
     def _play_back(notes: list[tuple[Array, Any, Array]]) -> None:
@@ -67,10 +73,13 @@ class DenseTerms:
         self.head = 0
         self.count = 0
         self.journal: Journal | None = None
+        self.weights: Array | None = None
+        """The coefficients in the rows' own type, while the fast lane keeps them."""
         self._allocate(0, columns)
 
     def _allocate(self, panels: int, columns: int) -> None:
         d, dtype = len(self.frame.center), self.frame.dtype
+        self.weights = None
         self.panels = np.zeros((panels, d, LANES), dtype)
         self.norms = np.zeros((panels, LANES), dtype)
         self.coef = np.zeros((panels, columns, LANES))
@@ -221,6 +230,7 @@ class DenseTerms:
         self.journal = None
 
     def _write(self, array: Array, where: Any, values: Any) -> None:
+        self.weights = None
         if self.journal is not None:
             self.journal.note(array, where)
         array[where] = values
@@ -275,10 +285,12 @@ class DenseTerms:
 
     def insert_columns(self, at: list[int]) -> None:
         """Insert coefficients of 0 before the columns `at`."""
+        self.weights = None
         self.coef = np.ascontiguousarray(np.insert(self.coef, at, 0.0, axis=1))
 
     def remix(self, mixing: Array) -> None:
         """Replace every term's coefficients a by a @ mixing (fold, wipe, add an output)."""
+        self.weights = None
         self.coef = np.ascontiguousarray(np.einsum("pwl,wv->pvl", self.coef, mixing))
 
     def select(self, keep: Array) -> None:
@@ -293,7 +305,7 @@ class DenseTerms:
         """Return the same terms in a new frame; stored rows change only where they must."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
-        other.frame = frame
+        other.frame, other.weights = frame, None
         if self.count:
             rows = self.rows(0, self.count)
             panel, lane = self.slots(0, self.count)
@@ -317,6 +329,32 @@ class DenseTerms:
         """Return an independent copy."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
+        other.weights = None
         for name in ("panels", "norms", "coef", "births"):
             setattr(other, name, getattr(self, name).copy())
         return other
+
+    # -- the fast lane -------------------------------------------------------------------------
+
+    def learn(
+        self, cap: int, state: Array, parts: tuple[Any, Any], flags: tuple[bool, bool],
+        first_trial: int, data: tuple[Array, ...], out: tuple[Array, ...],
+    ) -> int:  # fmt: skip
+        """Learn rows in place, as many as go without anything unusual; return how many."""
+        frame, rows = self.frame, len(data[0])
+        if min(self.count + rows, cap) > len(self.births):
+            self._grow(min(self.count + rows, cap))
+        if self.journal is not None:
+            self.journal.copy_now()
+        if self.weights is None:
+            self.weights = self.coef.astype(frame.dtype)
+        program = self.kernel.program()
+        assert program is not None
+        done, self.head, self.count = core.lane(
+            program,
+            (frame.center, frame.unit, frame.width, frame.shift, frame.width.astype(frame.dtype)),
+            frame.invariant, frame.clip,
+            (self.panels, self.norms, self.coef, self.weights, self.births),
+            (self.head, self.count, cap), state, parts, flags, first_trial, data, out,
+        )  # fmt: skip
+        return done

@@ -34,6 +34,10 @@ class Settings:
     threads: int = 1
 
 
+HANDFUL = 4
+"""Rows that the fast lane takes at once on any processor, all or nothing."""
+
+
 class Learner:
     """f and everything it needs to go on learning, for one or several outputs.
 
@@ -216,6 +220,18 @@ class Learner:
         try:
             while start < len(X):
                 before = self.copy(deep=False)
+                ahead = self._ahead(X, own, start)
+                if ahead:
+                    if restore is None and len(X) - start > min(HANDFUL, ahead):
+                        restore = self._guard(before)
+                    part = slice(start, start + ahead)
+                    done = self._go_ahead(X[part], Y[part], weight[part], own[part])
+                    if done is not None:
+                        rows = len(done[0])
+                        scores[start : start + rows], limits[start : start + rows] = done
+                        self._advance(X[start : start + rows], Y[start : start + rows])
+                        start += rows
+                        continue
                 result, context = self._try_block(X, Y, weight, own, start, first)
                 if restore is None and (start + result.done < len(X) or self._may_fail_late):
                     restore = self._guard(before)
@@ -246,6 +262,16 @@ class Learner:
 
     def _release(self) -> None:
         """The call has succeeded: what was guarded need not be any more."""
+
+    def _ahead(self, X: Any, own: Array, start: int) -> int:
+        """Return how many rows may be learned in place at once; 0: take them block by block."""
+        return 0
+
+    def _go_ahead(
+        self, X: Array, Y: Array, weight: Array, own: Array
+    ) -> tuple[Array, Array] | None:
+        """Learn rows in place, as many as go; return their scores and limits, None if none."""
+        raise NotImplementedError
 
     @property
     def _may_fail_late(self) -> bool:
@@ -320,7 +346,7 @@ class Learner:
     def _advance(self, X: Any, Y: Array) -> None:
         """Move the clock on, take rows into the moments, refresh the frame at its time."""
         self.t += len(Y)
-        if not self.on_strings:
+        if self.settings.scale and not self.on_strings:
             self.moments.update(X)
         if self.targets.active:
             self.targets.moments.update(Y)

@@ -16,11 +16,15 @@ from numpy.typing import NDArray
 from onkel import bounds, core
 from onkel.core.frame import Frame
 from onkel.core.layout import NO_TERM, STAYS, Field
+from onkel.expansions.dense import DenseTerms
 from onkel.expansions.window import Window
 from onkel.learner.base import Learner
+from onkel.scaling import next_refresh
 
 Array = NDArray[Any]
 
+AHEAD = 2048
+"""Rows that are handed to the fast lane at once."""
 FOLD = 1e-3
 """A global scale below this (or above its inverse) is folded into the coefficients."""
 SMALL = 1e-100
@@ -38,6 +42,13 @@ class TermLearner(Learner):
         self.window = expansion.bind(self.rule, self.loss, self.kernel)
         limit = min(self.window.cap, self.window.age)
         self.terms: Any = expansion.open(self.kernel, frame, limit)
+        built_in = (self.loss.native(), self.rule.native(), self.kernel.program())
+        self.in_lane = (
+            type(self.terms) is DenseTerms
+            and not (self.settings.average or self.rule.needs_norm)
+            and None not in built_in
+            and core.has_lane()
+        )
 
     @property
     def frame(self) -> Frame:
@@ -112,6 +123,38 @@ class TermLearner(Learner):
 
     def _release(self) -> None:
         self.terms.end()
+
+    def _ahead(self, X: Any, own: Array, start: int) -> int:
+        """Return how many rows the fast lane may try: where all is built in and has begun."""
+        if not self.in_lane or self.t == 0 or not self.targets.known.all():
+            return 0
+        if self.rule.divides and self.settings.scale and not self.known.all():
+            return 0
+        rows = min(len(X) - start, next_refresh(self.t, self.rule.memory) - self.t, AHEAD)
+        if not isinstance(X, np.ndarray):
+            rows = min(rows, 256)  # sparse rows are made dense piece by piece
+        return 0 if own[start : start + rows].any() else rows
+
+    def _go_ahead(
+        self, X: Array, Y: Array, weight: Array, own: Array
+    ) -> tuple[Array, Array] | None:
+        n, trials = len(X), self.t + 1 + np.arange(len(X))
+        if n > 1 or self.t % 64 == 0:
+            self.terms = self.terms.following(np.asarray(X[0], float))
+        y = np.ascontiguousarray(self.targets.standardised(Y), np.float64)
+        score, limit = np.empty((2, n, self.columns))
+        kept = np.zeros(n, np.uint8)
+        done = self.terms.learn(
+            self.window.cap, self.state, (self.loss.native(), self.rule.native()),
+            (self.settings.intercept, self.rule.needs_norm), self.t + 1,
+            (np.ascontiguousarray(X), y, weight, self.rule.rates(trials),
+             self.window.oldest(trials)),
+            (score, limit, kept),
+        )  # fmt: skip
+        if not done:
+            return None
+        own[:done] = np.where(kept[:done], trials[:done], 0)
+        return self.targets.raw(score[:done]), self.targets.raw_widths(limit[:done])
 
     def _try_block(
         self, X: Any, Y: Array, weight: Array, own: Array, start: int, first: int

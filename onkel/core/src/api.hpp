@@ -166,6 +166,34 @@ struct PrimalOutput {
   int64_t bad_row;     // first row whose step is not finite, or -1
 };
 
+// What one call of the fast lane reads and changes: a ring of panels, learned in place.
+template <class T>
+struct Lane {
+  Program program;
+  int64_t d, columns;
+  const double *center, *unit, *width, *shift;  // of the frame
+  const T* width_t;
+  bool invariant;
+  double clip;  // most that a coordinate may be, times width (kernels of differences)
+  T* panels;    // [capacity][d][kLanes]
+  T* norms;
+  double* coef;  // [capacity][columns][kLanes], stored units
+  T* weights;    // the same numbers in the rows' own type
+  int64_t* births;
+  int64_t capacity, head, count;
+  double* state;  // [columns][kFields]
+  Loss loss;
+  Rule rule;
+  bool intercept, needs_norm;
+  int64_t rows, first_trial, cap;
+  const T* x;  // [rows][d] as they came
+  const double *y, *weight, *eta;
+  const int64_t* oldest;
+  double *score, *limit;
+  uint8_t* kept;
+  int64_t done;
+};
+
 struct Table {
   const char* name;
   void (*sums_f)(Program, Queries<float>, Panels<float>, const float*, int64_t, double*);
@@ -174,6 +202,8 @@ struct Table {
   void (*matrix_d)(Program, Queries<double>, Panels<double>, int64_t, double*);
   void (*steps)(const StepInput&, StepOutput&);
   void (*primal)(const PrimalInput&, PrimalOutput&);
+  void (*lane_f)(Lane<float>&);
+  void (*lane_d)(Lane<double>&);
   TreeTable trees;
 };
 

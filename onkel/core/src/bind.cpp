@@ -319,6 +319,86 @@ int64_t primal(const In<double>& x, const In<double>& y, const In<double>& weigh
   return out.bad_row;
 }
 
+// frame = (center, unit, width, shift, width in the rows' type), terms = (panels, norms, coef,
+// weights, births), ring = (head, count, cap), data = (x, y, weight, eta, oldest), out = (score,
+// limit, kept). Returns how many rows were learned, and the ring's new head and count.
+template <class T>
+std::tuple<int64_t, int64_t, int64_t> lane(
+    const std::vector<NodeTuple>& program,
+    const std::tuple<In<double>, In<double>, In<double>, In<double>, In<T>>& frame, bool invariant,
+    double clip, const std::tuple<Out<T>, Out<T>, Out<double>, Out<T>, Out<int64_t>>& terms,
+    std::tuple<int64_t, int64_t, int64_t> ring, const Out<double>& state, const LossTuple& loss,
+    const RuleTuple& rule, bool intercept, bool needs_norm, int64_t first_trial,
+    const std::tuple<In<T>, In<double>, In<double>, In<double>, In<int64_t>>& data,
+    const std::tuple<Out<double>, Out<double>, Out<uint8_t>>& out) {
+  const auto nodes = nodes_of(program);
+  const auto& [center, unit, width, shift, width_t] = frame;
+  const auto& [panels, norms, coef, weights, births] = terms;
+  const auto& [x, y, weight, eta, oldest] = data;
+  const auto& [score, limit, kept] = out;
+  onkel::Lane<T> k{};
+  require(x.ndim() == 2 && y.ndim() == 2 && panels.ndim() == 3 && coef.ndim() == 3,
+          "the lane's arrays have the wrong number of axes");
+  const size_t rows = x.shape(0), d = x.shape(1), columns = y.shape(1);
+  const size_t capacity = panels.shape(0), slots = capacity * onkel::kLanes;
+  require(panels.shape(1) == d && panels.shape(2) == onkel::kLanes && norms.size() == slots &&
+              births.size() == slots && coef.shape(0) == capacity && coef.shape(1) == columns &&
+              coef.shape(2) == onkel::kLanes && weights.size() == coef.size(),
+          "the lane's terms have the wrong size");
+  require(center.size() == d && unit.size() == d && width.size() == d && shift.size() == d &&
+              width_t.size() == d,
+          "the lane's frame has the wrong size");
+  require(y.shape(0) == rows && weight.size() == rows && eta.size() == rows &&
+              oldest.size() == rows && kept.size() == rows && score.size() == y.size() &&
+              limit.size() == y.size() && state.size() == columns * onkel::kFields,
+          "the lane's rows have the wrong size");
+  const auto [head, count, cap] = ring;
+  require(head >= 0 && count >= 0 && count <= static_cast<int64_t>(slots) && cap >= 1 &&
+              head < std::max<int64_t>(static_cast<int64_t>(slots), 1),
+          "the lane's ring is not one");
+  k = {{nodes.data(), static_cast<int>(nodes.size())},
+       static_cast<int64_t>(d),
+       static_cast<int64_t>(columns),
+       center.data(),
+       unit.data(),
+       width.data(),
+       shift.data(),
+       width_t.data(),
+       invariant,
+       clip,
+       panels.data(),
+       norms.data(),
+       coef.data(),
+       weights.data(),
+       births.data(),
+       static_cast<int64_t>(capacity),
+       head,
+       count,
+       state.data(),
+       loss_of(loss),
+       rule_of(rule),
+       intercept,
+       needs_norm,
+       static_cast<int64_t>(rows),
+       first_trial,
+       cap,
+       x.data(),
+       y.data(),
+       weight.data(),
+       eta.data(),
+       oldest.data(),
+       score.data(),
+       limit.data(),
+       kept.data(),
+       0};
+  nb::gil_scoped_release release;
+  if constexpr (sizeof(T) == 4)
+    current->lane_f(k);
+  else
+    current->lane_d(k);
+  return {k.done, k.head, k.count};
+}
+
 // Welford with forgetting: weight 1/min(t, horizon) for the t-th row; population variance.
 void moments(const In<double>& rows, int64_t seen, double horizon, const Out<double>& mean,
              const Out<double>& variance) {
@@ -357,6 +437,8 @@ NB_MODULE(_native, m) {
   m.def("matrix", &matrix<double>);
   m.def("steps", &steps);
   m.def("primal", &primal);
+  m.def("lane_f", &lane<float>);
+  m.def("lane_d", &lane<double>);
   m.def("moments", &moments);
   bind_tree(m);
 }

@@ -1,4 +1,5 @@
 // Compiled once per instruction set, with ONKEL_LEVEL naming it.
+#include "lane.hpp"
 #include "primal.hpp"
 #include "rows.hpp"
 #include "steps.hpp"
@@ -18,5 +19,7 @@ const Table ONKEL_TABLE(ONKEL_LEVEL) = {ONKEL_TEXT(ONKEL_LEVEL),
                                         matrix<double>,
                                         steps,
                                         primal,
+                                        learn_lane<float>,
+                                        learn_lane<double>,
                                         {forest_describe, forest_query, additive_matrix}};
 }  // namespace onkel

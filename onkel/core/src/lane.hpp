@@ -1,0 +1,377 @@
+// The fast lane: rows learned in place, a few at a time, while nothing unusual happens. For each
+// handful of rows: sums over the stored terms, the handful against itself and against the terms it
+// may push out, the scalar steps, then the terms are written. What a handful cannot do (a wipe, a
+// norm that cancelled, a step that is not finite) is left undone for the caller, who has the
+// general path (onkel/learner/terms.py).
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "api.hpp"
+#include "rows.hpp"
+#include "steps.hpp"
+
+namespace {
+
+using onkel::Lane;
+
+constexpr int64_t kMostOld = 64;  // terms that a handful of rows may push out
+constexpr double kFold = 1e-3;    // a global scale below this is folded into the coefficients
+
+// One value of a kernel, in double precision.
+inline double evaluate_one(Program program, double dot, double dist2, double dist1) {
+  double stack[onkel::kMaxDepth] = {};
+  int top = -1;
+  for (int i = 0; i < program.size; ++i) {
+    const Node node = program.nodes[i];
+    const double s = node.a * std::sqrt(dist2);
+    switch (node.op) {
+      case onkel::kGaussian:
+        stack[++top] = std::exp(-node.a * dist2);
+        break;
+      case onkel::kLaplacian:
+        stack[++top] = std::exp(-node.a * dist1);
+        break;
+      case onkel::kMatern32:
+        stack[++top] = (1 + s) * std::exp(-s);
+        break;
+      case onkel::kMatern52:
+        stack[++top] = (1 + s + s * s / 3) * std::exp(-s);
+        break;
+      case onkel::kLinear:
+        stack[++top] = dot;
+        break;
+      case onkel::kPolynomial:
+        stack[++top] = std::pow(node.a * dot + node.b, node.c);
+        break;
+      case onkel::kScale:
+        stack[top] *= node.a;
+        break;
+      default:
+        stack[top - 1] =
+            node.op == onkel::kSum ? stack[top - 1] + stack[top] : stack[top - 1] * stack[top];
+        --top;
+    }
+  }
+  return stack[0];
+}
+
+template <class T>
+inline void coordinates(const Lane<T>& k, const T* x, double* v) {
+  for (int64_t j = 0; j < k.d; ++j) {
+    v[j] = (static_cast<double>(x[j]) - k.center[j]) * k.unit[j];
+    if (k.invariant) {
+      const double limit = k.clip / k.width[j];
+      v[j] = std::min(std::max(v[j], -limit), limit);
+    }
+  }
+}
+
+template <class T>
+inline int64_t slot_of(const Lane<T>& k, int64_t i) {
+  return (k.head + i) % (k.capacity * kLanes);
+}
+
+// How many of the oldest terms these rows may push out.
+template <class T>
+inline int64_t droppable(const Lane<T>& k, int64_t start, int64_t n) {
+  const int64_t oldest = k.oldest[start + n - 1];
+  int64_t old = std::max<int64_t>(k.count + n - k.cap, 0);
+  while (old < k.count && old <= kMostOld && k.births[slot_of(k, old)] < oldest) ++old;
+  return std::min(old, k.count);
+}
+
+template <class T>
+inline void set_weights(Lane<T>& k, int64_t slot, bool live) {
+  const int64_t panel = slot / kLanes, lane = slot % kLanes;
+  for (int64_t c = 0; c < k.columns; ++c) {
+    const int64_t at = (panel * k.columns + c) * kLanes + lane;
+    k.weights[at] = live ? static_cast<T>(k.coef[at]) : T(0);
+  }
+}
+
+template <class T>
+inline void drop_terms(Lane<T>& k, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t slot = slot_of(k, i), panel = slot / kLanes, lane = slot % kLanes;
+    for (int64_t c = 0; c < k.columns; ++c) k.coef[(panel * k.columns + c) * kLanes + lane] = 0;
+  }
+  k.head = slot_of(k, n);
+  k.count -= n;
+  if (k.count == 0) k.head = 0;
+}
+
+// A handful of rows, [feature][row] as the sums want them: one load serves a broadcast each.
+template <class T, int R>
+struct Hand {
+  T *q, *v;  // [d][R]
+  T off[R], norm[R];
+  double diag[R];
+};
+
+template <class T, int R>
+inline void store_term(Lane<T>& k, const Hand<T, R>& h, int64_t i, const double* coef,
+                       int64_t birth) {
+  const int64_t slot = slot_of(k, k.count++), panel = slot / kLanes, lane = slot % kLanes;
+  T* values = k.panels + panel * k.d * kLanes + lane;
+  for (int64_t j = 0; j < k.d; ++j) values[j * kLanes] = h.v[j * R + i];
+  k.norms[slot] = h.norm[i];
+  for (int64_t c = 0; c < k.columns; ++c) k.coef[(panel * k.columns + c) * kLanes + lane] = coef[c];
+  set_weights(k, slot, true);
+  k.births[slot] = birth;
+}
+
+template <class T>
+inline void fold(Lane<T>& k) {
+  bool needed = false;
+  for (int64_t c = 0; c < k.columns; ++c) {
+    const double scale = std::fabs(k.state[c * onkel::kFields + onkel::kFieldScale]);
+    needed |= scale < kFold || scale * kFold > 1;
+  }
+  if (!needed) return;
+  for (int64_t p = 0; p < k.capacity; ++p)
+    for (int64_t c = 0; c < k.columns; ++c) {
+      const double scale = k.state[c * onkel::kFields + onkel::kFieldScale];
+      double* a = k.coef + (p * k.columns + c) * kLanes;
+      for (int64_t l = 0; l < kLanes; ++l) {
+        a[l] *= scale;
+        k.weights[(p * k.columns + c) * kLanes + l] = static_cast<T>(a[l]);
+      }
+    }
+  for (int64_t c = 0; c < k.columns; ++c) k.state[c * onkel::kFields + onkel::kFieldScale] = 1;
+}
+
+template <class T, int R>
+inline bool take_rows(const Lane<T>& k, int64_t start, int64_t n, double* v, Hand<T, R>& h) {
+  for (int64_t i = 0; i < R; ++i) {
+    h.off[i] = h.norm[i] = 0;
+    h.diag[i] = 0;
+    if (i >= n) {
+      for (int64_t j = 0; j < k.d; ++j) h.q[j * R + i] = h.v[j * R + i] = 0;
+      continue;
+    }
+    coordinates(k, k.x + (start + i) * k.d, v);
+    double length[4] = {}, shifted = 0;
+    for (int64_t j = 0; j < k.d; ++j) {
+      const double z = k.width[j] * (v[j] - k.shift[j]), weighted = k.width[j] * z;
+      h.q[j * R + i] = static_cast<T>(weighted);
+      h.v[j * R + i] = static_cast<T>(v[j]);
+      length[j & 3] += z * z;
+      if (!k.invariant) shifted -= weighted * k.shift[j];
+    }
+    h.off[i] = static_cast<T>(shifted);
+    h.norm[i] = static_cast<T>((length[0] + length[1]) + (length[2] + length[3]));
+    h.diag[i] = evaluate_one(k.program, static_cast<double>(h.norm[i]), 0, 0);
+    if (!std::isfinite(h.diag[i])) return false;
+  }
+  return true;
+}
+
+// k of the handful's rows among themselves, [R][R] from lane 0 of the tile on.
+template <class T, int R>
+inline const T* among(const Lane<T>& k, const Needs& needs, const Hand<T, R>& h, Tile<T, 1>& tile) {
+  static_assert(R * R <= kLanes);
+  T dot[R][R] = {}, dist2[R][R] = {}, dist1[R][R] = {};
+  const bool direct = needs.dist2 && !needs.dot && k.d <= kDirect;
+  if (needs.dot || (needs.dist2 && !direct))
+    for (int64_t f = 0; f < k.d; ++f)
+      for (int i = 0; i < R; ++i)
+        for (int j = 0; j < R; ++j) dot[i][j] += h.q[f * R + i] * h.v[f * R + j];
+  if (direct || needs.dist1)
+    for (int64_t f = 0; f < k.d; ++f)
+      for (int i = 0; i < R; ++i)
+        for (int j = 0; j < R; ++j) {
+          const T gap = (h.v[f * R + i] - h.v[f * R + j]) * k.width_t[f];
+          dist1[i][j] += std::fabs(gap);
+          dist2[i][j] += gap * gap;
+        }
+  for (int i = 0; i < R; ++i)
+    for (int j = 0; j < R; ++j) {
+      tile.dot[i * R + j] = dot[i][j] + h.off[i];
+      const T apart = h.norm[i] + h.norm[j] - 2 * tile.dot[i * R + j];
+      tile.dist2[i * R + j] = direct ? dist2[i][j] : (apart > 0 ? apart : 0);
+      tile.dist1[i * R + j] = dist1[i][j];
+    }
+  evaluate<T, 1>(tile, k.program);
+  return tile.slot[0];
+}
+
+// Calls visit(panel, kernel values [R][kLanes]) for every panel that holds terms.
+template <class T, int R, class Visit>
+inline void over_panels(const Lane<T>& k, const Needs& needs, Hand<T, R>& h, Tile<T, R>& tile,
+                        Visit visit) {
+  Group<T, R> g;
+  g.q = h.q;
+  g.v = h.v;
+  for (int r = 0; r < R; ++r) {
+    g.off[r] = h.off[r];
+    g.norm[r] = h.norm[r];
+  }
+  g.width = k.width_t;
+  g.d = k.d;
+  const int64_t used = std::min((k.head % kLanes + k.count + kLanes - 1) / kLanes, k.capacity);
+  for (int64_t p = 0; p < used; ++p) {
+    const int64_t panel = (k.head / kLanes + p) % k.capacity;
+    fill_statistics<T, R>(tile, g, k.panels + panel * k.d * kLanes, k.norms + panel * kLanes,
+                          needs);
+    evaluate<T, R>(tile, k.program);
+    visit(p, panel, tile.slot[0]);
+  }
+}
+
+// Sums over the terms that stay, and kernel values at the `old` ones that may go.
+template <class T, int R>
+inline void against_terms(const Lane<T>& k, const Needs& needs, Hand<T, R>& h, Tile<T, R>& tile,
+                          int64_t n, int64_t old, double* base, double* kernel) {
+  using V = typename Simd<T>::Vec;
+  constexpr int W = Simd<T>::width;
+  const int64_t columns = k.columns, all = old + n;
+  for (int64_t i = 0; i < n * columns; ++i) base[i] = 0;
+  over_panels<T, R>(k, needs, h, tile, [&](int64_t p, int64_t panel, const T* values) {
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t c = 0; c < columns; ++c) {
+        const T* a = k.weights + (panel * columns + c) * kLanes;
+        V sum = load<V>(values + i * kLanes) * load<V>(a);
+        for (int l = W; l < kLanes; l += W)
+          sum = sum + load<V>(values + i * kLanes + l) * load<V>(a + l);
+        base[i * columns + c] += sum_lanes<T>(sum);
+      }
+    for (int64_t j = 0; p < 2 && j < old; ++j) {  // the oldest stand in the first two panels
+      const int64_t slot = slot_of(k, j);
+      if (slot / kLanes != panel) continue;
+      for (int64_t i = 0; i < n; ++i)
+        kernel[i * all + j] = static_cast<double>(values[i * kLanes + slot % kLanes]);
+    }
+  });
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t c = 0; c < columns; ++c)
+      base[i * columns + c] *= k.state[c * onkel::kFields + onkel::kFieldScale];
+}
+
+// What a handful needs, allocated once per call.
+template <class T, int R>
+struct Scratch {
+  static constexpr int64_t most = kMostOld + R;
+  explicit Scratch(const Lane<T>& k)
+      : reals(2 * R * k.d),
+        numbers(k.d + most + R * most + (2 * R + kMostOld + onkel::kFields) * k.columns),
+        whole(kMostOld + 2 * R),
+        flags(2 * R + k.columns) {}
+  Memory<T> reals;
+  Memory<double> numbers;
+  Memory<int64_t> whole;
+  Memory<uint8_t> flags;
+  Tile<T, R> tile;
+  Tile<T, 1> own;
+};
+
+// Learns rows start ... start + n - 1; false if that is left to the caller, nothing changed.
+template <class T, int R>
+inline bool learn_handful(Lane<T>& k, Scratch<T, R>& memory, int64_t start, int64_t n) {
+  const int64_t columns = k.columns, old = droppable(k, start, n), all = old + n;
+  if (old > kMostOld || std::min(k.count + n, k.cap) > k.capacity * kLanes) return false;
+  double* v = memory.numbers.data;
+  double* diag = v + k.d;
+  double* kernel = diag + all;
+  double* base = kernel + n * all;
+  double* old_coef = base + n * columns;
+  double* coef = old_coef + columns * old;
+  double* state = coef + n * columns;
+  int64_t* births = memory.whole.data;
+  int64_t *cap = births + kMostOld, *hosts = cap + R;
+  uint8_t *kept = memory.flags.data, *merged = kept + R, *wiped = merged + R;
+  Hand<T, R> h;
+  h.q = memory.reals.data;
+  h.v = h.q + R * k.d;
+  if (!take_rows<T, R>(k, start, n, v, h)) return false;
+  const Needs needs = needs_of(k.program);
+  for (int64_t i = 0; i < old; ++i) {
+    const int64_t slot = slot_of(k, i);
+    births[i] = k.births[slot];
+    diag[i] = evaluate_one(k.program, static_cast<double>(k.norms[slot]), 0, 0);
+    for (int64_t c = 0; c < columns; ++c)
+      old_coef[c * old + i] = k.state[c * onkel::kFields + onkel::kFieldScale] *
+                              k.coef[(slot / kLanes * columns + c) * kLanes + slot % kLanes];
+    set_weights(k, slot, false);
+  }
+  against_terms<T, R>(k, needs, h, memory.tile, n, old, base, kernel);
+  if (n > 1) {
+    const T* own = among<T, R>(k, needs, h, memory.own);
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < n; ++j)
+        kernel[i * all + old + j] = static_cast<double>(own[i * R + j]);
+  } else {
+    kernel[old] = h.diag[0];
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    diag[old + i] = h.diag[i];
+    cap[i] = k.cap;
+    hosts[i] = onkel::kNone;
+    kept[i] = merged[i] = 0;
+  }
+  std::copy_n(k.state, columns * onkel::kFields, state);
+  StepInput in{};
+  in.rows = n;
+  in.columns = columns;
+  in.old_count = old;
+  in.live = k.count;
+  in.first_trial = k.first_trial + start;
+  in.kernel = kernel;
+  in.base = base;
+  in.old_coef = old_coef;
+  in.diag = diag;
+  in.births = births;
+  in.y = k.y + start * columns;
+  in.weight = k.weight + start;
+  in.eta = k.eta + start;
+  in.cap = cap;
+  in.hosts = hosts;
+  in.oldest = k.oldest + start;
+  in.loss = k.loss;
+  in.rule = k.rule;
+  in.intercept = k.intercept;
+  in.stop_scale = 1e-100;
+  StepOutput out{};
+  out.state = state;
+  out.score = k.score + start * columns;
+  out.limit = k.limit + start * columns;
+  out.coef = coef;
+  out.kept = kept;
+  out.merged = merged;
+  out.wiped = wiped;
+  steps(in, out);
+  bool clean = out.bad_row < 0 && out.done == n;
+  for (int64_t c = 0; c < columns; ++c) clean &= !wiped[c];
+  for (int64_t i = clean ? out.dropped : 0; i < old; ++i) set_weights(k, slot_of(k, i), true);
+  if (!clean) return false;
+  drop_terms(k, out.dropped);
+  std::copy_n(state, columns * onkel::kFields, k.state);
+  for (int64_t i = 0; i < n; ++i) {
+    k.kept[start + i] = kept[i];
+    if (kept[i]) store_term<T, R>(k, h, i, coef + i * columns, in.first_trial + i);
+  }
+  fold(k);
+  return true;
+}
+
+template <class T, int R>
+inline void learn_rows(Lane<T>& k) {
+  Scratch<T, R> memory(k);
+  while (k.done < k.rows) {
+    const int64_t n = std::min<int64_t>(R, k.rows - k.done);
+    if (!learn_handful<T, R>(k, memory, k.done, n)) return;
+    k.done += n;
+  }
+}
+
+template <class T>
+void learn_lane(Lane<T>& k) {
+  k.done = 0;
+  if (k.rows == 1)
+    learn_rows<T, 1>(k);
+  else
+    learn_rows<T, kTile>(k);
+}
+
+}  // namespace
