@@ -21,7 +21,7 @@ Array = NDArray[Any]
 
 __all__ = [
     "BACKEND", "PrimalInput", "PrimalOutput", "Queries", "StepInput", "StepOutput", "has_lane",
-    "lane", "matrix", "moments", "primal", "steps", "sums",
+    "lane", "matrix", "moments", "one", "primal", "steps", "sums",
 ]  # fmt: skip
 
 
@@ -274,6 +274,12 @@ def lane(
     return run(
         program, frame, invariant, clip, terms, ring, state, *parts, *flags, first_trial, data, out
     )
+
+
+def one(dtype: Any, *parts: Any) -> Any:
+    """Bind all that learning single rows needs (``src/bind_one.cpp``)."""
+    assert _native is not None
+    return (_native.OneF if dtype == np.float32 else _native.OneD)(*parts)
 
 
 def moments(rows: Array, seen: int, horizon: float, mean: Array, variance: Array) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from onkel import diagnostics, expansions, inputs, kernels, losses, rules
 from onkel import learner as learners
-from onkel.learner import Learner, Settings
+from onkel.learner import Learner, One, Settings
 from onkel.params import Accept, Part, nested_changes
 
 Array = NDArray[Any]
@@ -202,7 +202,7 @@ class Estimator:
     # -- the online protocol -------------------------------------------------------------------
 
     def _reset(self) -> None:
-        for name in [n for n in vars(self) if n.endswith("_") or n == "_learner"]:
+        for name in [n for n in vars(self) if n.endswith("_") or n in ("_learner", "_one")]:
             delattr(self, name)
 
     def _begin(self, X: Any, settings: Settings, rows: Any, columns: int) -> Learner:
@@ -222,6 +222,31 @@ class Estimator:
             if names is not None and learner.kernel.domain == "numbers":
                 self.feature_names_in_ = names
         self._learner = learner
+        self.__dict__.pop("_one", None)
+
+    def _single(self) -> One | None:
+        """Return what takes rows one by one, if that is possible here."""
+        one: One | None = self.__dict__.get("_one")
+        if one is None:
+            learner: Any = self.__dict__.get("_learner")
+            if not One.fits(learner):
+                return None
+            one = self._one = One(learner)
+        return one
+
+    def _quick(self, row: Any, y: float) -> One | None:
+        """Learn one row the cheap way, if that is possible; else None, and nothing changed."""
+        one = self._single()
+        return one if one is not None and one.learn(row, y) else None
+
+    def _look(self, row: Any) -> float | None:
+        """Return the single output's score of one row the cheap way, if that is possible."""
+        one = self._single()
+        return None if one is None else one.look(row)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is bound for single rows is bound anew where it is needed."""
+        return {k: v for k, v in self.__dict__.items() if k not in ("_one", "_sides")}
 
     def _safe(self, weight: Array, force: bool = False) -> Learner:
         """Return the learner, or a copy where the call will come to it in several pieces.

@@ -41,6 +41,12 @@ class Classes:
         """Number of outputs."""
         return 1 if self.binary else len(self.labels)
 
+    def sides(self) -> dict[Any, float]:
+        """Return -1 and +1 of two known labels that share one output, or nothing."""
+        if not self.binary or _UNKNOWN in self.labels:
+            return {}
+        return {self.labels[0]: -1.0, self.labels[1]: 1.0}
+
     def copy(self) -> Classes:
         """Return an independent copy."""
         return Classes(list(self.labels), self.binary, self.named)

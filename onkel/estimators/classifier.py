@@ -31,6 +31,8 @@ class Classifier(Estimator):
     outputs: ClassVar[tuple[str, ...]] = ("prediction", "decision", "probability")
     class_weight: Any
     _classes: Classes
+    _sides: dict[Any, float] | None = None
+    """+1 and -1 of two known labels that share an output, while rows come singly."""
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -77,11 +79,32 @@ class Classifier(Estimator):
 
     def learn_one(self, row: Any, y: Any) -> Self:
         """Learn one row."""
-        return self.partial_fit([row], [y])
+        target = self._side_of(y) if self.class_weight is None else None
+        one = None if target is None else self._quick(row, target)
+        if one is None or target is None:
+            return self.partial_fit([row], [y])
+        self._learner.mistakes += target * one.bound.score <= 0
+        self.class_count_[y] += 1
+        return self
+
+    def _side_of(self, y: Any) -> float | None:
+        """Return +1 or -1 for a known label of two that share an output, else None."""
+        if self._sides is None:
+            self._sides = self._classes.sides() if hasattr(self, "_learner") else {}
+        try:
+            return self._sides.get(y)
+        except TypeError:
+            return None
 
     def predict_one(self, row: Any) -> Any:
         """Predict one row; None before any class is known."""
-        return self.predict([row])[0] if hasattr(self, "_learner") else None
+        if not hasattr(self, "_learner"):
+            return None
+        if self._side_of(None) is None and self._sides:
+            score = self._look(row)
+            if score is not None:
+                return self.classes_[int(score >= 0)]
+        return self.predict([row])[0]
 
     def _labels(self, y: Any, warn: bool = True) -> Array:
         y = inputs.as_vector(y, type(self).__name__, warn)
@@ -125,7 +148,7 @@ class Classifier(Estimator):
         for label in y[live].tolist():
             counts[label] = counts.get(label, 0) + 1
         self._keep(learner, X)
-        self._classes, self.class_count_ = state, counts
+        self._classes, self.class_count_, self._sides = state, counts, None
         return pieces, state
 
     def _learn_pieces(

@@ -131,15 +131,18 @@ class NoveltyDetector(Estimator):
 
     def learn_one(self, row: Any, y: Any = None) -> Self:
         """Learn one row."""
-        return self.partial_fit([row])
+        return self if self._quick(row, 0.0) is not None else self.partial_fit([row])
 
     def predict_one(self, row: Any) -> int:
         """Judge one row; +1 before anything is known."""
-        return int(self.predict([row])[0]) if hasattr(self, "_learner") else 1
+        return -1 if hasattr(self, "_learner") and self.score_one(row) < self.threshold_ else 1
 
     def score_one(self, row: Any) -> float:
         """Return the score of one row; 0 before anything is known."""
-        return float(self.score_samples([row])[0]) if hasattr(self, "_learner") else 0.0
+        if not hasattr(self, "_learner"):
+            return 0.0
+        score = self._look(row)
+        return float(self.score_samples([row])[0]) if score is None else score
 
     def fit_predict(self, X: Any, y: Any = None, **params: Any) -> Array:
         """Fit, then judge the same rows with the model that came out."""

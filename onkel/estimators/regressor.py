@@ -57,11 +57,17 @@ class Regressor(Estimator):
 
     def learn_one(self, row: Any, y: Any) -> Self:
         """Learn one row."""
+        plain = isinstance(y, (float, int, np.floating, np.integer))
+        if plain and self._quick(row, float(y)) is not None:
+            return self
         return self.partial_fit([row], [y])
 
     def predict_one(self, row: Any) -> Any:
         """Predict one row; 0 before anything is known."""
-        return self.predict([row])[0] if hasattr(self, "_learner") else 0.0
+        if not hasattr(self, "_learner"):
+            return 0.0
+        score = self._look(row) if self._flat else None
+        return self.predict([row])[0] if score is None else score
 
     def _targets(self, y: Any) -> tuple[Array, bool]:
         if y is None:

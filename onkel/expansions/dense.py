@@ -341,20 +341,39 @@ class DenseTerms:
         first_trial: int, data: tuple[Array, ...], out: tuple[Array, ...],
     ) -> int:  # fmt: skip
         """Learn rows in place, as many as go without anything unusual; return how many."""
-        frame, rows = self.frame, len(data[0])
+        rows = len(data[0])
         if min(self.count + rows, cap) > len(self.births):
             self._grow(min(self.count + rows, cap))
         if self.journal is not None:
             self.journal.copy_now()
-        if self.weights is None:
-            self.weights = self.coef.astype(frame.dtype)
-        program = self.kernel.program()
-        assert program is not None
+        program, numbers, invariant, clip, arrays = self._bound()
         done, self.head, self.count = core.lane(
-            program,
-            (frame.center, frame.unit, frame.width, frame.shift, frame.width.astype(frame.dtype)),
-            frame.invariant, frame.clip,
-            (self.panels, self.norms, self.coef, self.weights, self.births),
-            (self.head, self.count, cap), state, parts, flags, first_trial, data, out,
+            program, numbers, invariant, clip, arrays, (self.head, self.count, cap), state, parts,
+            flags, first_trial, data, out,
         )  # fmt: skip
         return done
+
+    def _bound(self) -> tuple[Any, ...]:
+        """Program, frame and arrays, as the compiled core takes them."""
+        frame, program = self.frame, self.kernel.program()
+        if self.weights is None:
+            self.weights = self.coef.astype(frame.dtype)
+        numbers = frame.center, frame.unit, frame.width, frame.shift
+        return (
+            program, (*numbers, frame.width.astype(frame.dtype)), frame.invariant, frame.clip,
+            (self.panels, self.norms, self.coef, self.weights, self.births),
+        )  # fmt: skip
+
+    def one(
+        self, limits: tuple[int, int], state: Array, parts: tuple[Any, Any], intercept: bool,
+        eta: float, targets: tuple[float, float], rows: tuple[Any, ...], wanted: tuple[Any, ...],
+    ) -> Any:  # fmt: skip
+        """Return what learns single rows into these terms, in place."""
+        cap, age = limits
+        if min(self.count + 64, cap) > len(self.births):
+            self._grow(min(self.count + 64, cap))
+        ring = (self.head, self.count, cap, age)
+        return core.one(
+            self.frame.dtype, *self._bound(), ring, state, *parts, intercept, eta, targets, rows,
+            wanted,
+        )  # fmt: skip

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from onkel.learner.base import Learner, Settings
+from onkel.learner.one import One
 from onkel.learner.primal import PrimalLearner
 from onkel.learner.terms import TermLearner
 
-__all__ = ["Learner", "PrimalLearner", "Settings", "TermLearner", "start"]
+__all__ = ["Learner", "One", "PrimalLearner", "Settings", "TermLearner", "start"]
 
 
 def start(settings: Settings, features: int, columns: int, dtype: Any) -> Learner:

@@ -23,7 +23,7 @@ from onkel.scaling import next_refresh
 
 Array = NDArray[Any]
 
-AHEAD = 2048
+AHEAD = 8192
 """Rows that are handed to the fast lane at once."""
 FOLD = 1e-3
 """A global scale below this (or above its inverse) is folded into the coefficients."""

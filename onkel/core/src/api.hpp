@@ -204,6 +204,8 @@ struct Table {
   void (*primal)(const PrimalInput&, PrimalOutput&);
   void (*lane_f)(Lane<float>&);
   void (*lane_d)(Lane<double>&);
+  bool (*look_f)(Lane<float>&);
+  bool (*look_d)(Lane<double>&);
   TreeTable trees;
 };
 

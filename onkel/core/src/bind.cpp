@@ -424,6 +424,7 @@ void moments(const In<double>& rows, int64_t seen, double horizon, const Out<dou
 
 const onkel::Table& onkel::current_table() { return *current; }
 void bind_tree(nb::module_& m);  // in bind_tree.cpp
+void bind_one(nb::module_& m);   // in bind_one.cpp
 
 NB_MODULE(_native, m) {
   m.attr("LANES") = onkel::kLanes;
@@ -441,4 +442,5 @@ NB_MODULE(_native, m) {
   m.def("lane_d", &lane<double>);
   m.def("moments", &moments);
   bind_tree(m);
+  bind_one(m);
 }

@@ -57,20 +57,21 @@ inline double evaluate_one(Program program, double dot, double dist2, double dis
   return stack[0];
 }
 
+// v = (x - center) unit, kept so small that differences of far values stay finite.
 template <class T>
-inline void coordinates(const Lane<T>& k, const T* x, double* v) {
-  for (int64_t j = 0; j < k.d; ++j) {
-    v[j] = (static_cast<double>(x[j]) - k.center[j]) * k.unit[j];
-    if (k.invariant) {
-      const double limit = k.clip / k.width[j];
-      v[j] = std::min(std::max(v[j], -limit), limit);
+inline void coordinates(const Lane<T>& k, const T* x, const double* limit, double* v) {
+  for (int64_t j = 0; j < k.d; ++j) v[j] = (static_cast<double>(x[j]) - k.center[j]) * k.unit[j];
+  if (k.invariant)
+    for (int64_t j = 0; j < k.d; ++j) {
+      const double low = v[j] < -limit[j] ? -limit[j] : v[j];
+      v[j] = low > limit[j] ? limit[j] : low;
     }
-  }
 }
 
 template <class T>
 inline int64_t slot_of(const Lane<T>& k, int64_t i) {
-  return (k.head + i) % (k.capacity * kLanes);
+  const int64_t slot = k.head + i, slots = k.capacity * kLanes;  // a division would cost more
+  return slot < slots ? slot : slot - slots;
 }
 
 // How many of the oldest terms these rows may push out.
@@ -106,20 +107,32 @@ inline void drop_terms(Lane<T>& k, int64_t n) {
 template <class T, int R>
 struct Hand {
   T *q, *v;  // [d][R]
-  T off[R], norm[R];
-  double diag[R];
+  T off[R] = {}, norm[R] = {};
+  double diag[R] = {};
 };
 
+// Writes the rows that were kept behind the terms there are.
 template <class T, int R>
-inline void store_term(Lane<T>& k, const Hand<T, R>& h, int64_t i, const double* coef,
-                       int64_t birth) {
-  const int64_t slot = slot_of(k, k.count++), panel = slot / kLanes, lane = slot % kLanes;
-  T* values = k.panels + panel * k.d * kLanes + lane;
-  for (int64_t j = 0; j < k.d; ++j) values[j * kLanes] = h.v[j * R + i];
-  k.norms[slot] = h.norm[i];
-  for (int64_t c = 0; c < k.columns; ++c) k.coef[(panel * k.columns + c) * kLanes + lane] = coef[c];
-  set_weights(k, slot, true);
-  k.births[slot] = birth;
+inline void store_terms(Lane<T>& k, const Hand<T, R>& h, int64_t n, const uint8_t* kept,
+                        const double* coef, int64_t first_trial) {
+  const int64_t first = slot_of(k, k.count), lane = first % kLanes;
+  bool together = lane + n <= kLanes;
+  for (int64_t i = 0; i < n; ++i) together &= kept[i];
+  T* values = k.panels + first / kLanes * k.d * kLanes + lane;
+  if (together)
+    for (int64_t j = 0; j < k.d; ++j)
+      for (int64_t i = 0; i < n; ++i) values[j * kLanes + i] = h.v[j * R + i];
+  for (int64_t i = 0; i < n; ++i) {
+    if (!kept[i]) continue;
+    const int64_t slot = slot_of(k, k.count++), panel = slot / kLanes;
+    T* at = k.panels + panel * k.d * kLanes + slot % kLanes;
+    for (int64_t j = 0; !together && j < k.d; ++j) at[j * kLanes] = h.v[j * R + i];
+    k.norms[slot] = h.norm[i];
+    for (int64_t c = 0; c < k.columns; ++c)
+      k.coef[(panel * k.columns + c) * kLanes + slot % kLanes] = coef[i * k.columns + c];
+    set_weights(k, slot, true);
+    k.births[slot] = first_trial + i;
+  }
 }
 
 template <class T>
@@ -143,25 +156,31 @@ inline void fold(Lane<T>& k) {
 }
 
 template <class T, int R>
-inline bool take_rows(const Lane<T>& k, int64_t start, int64_t n, double* v, Hand<T, R>& h) {
+inline bool take_rows(const Lane<T>& k, int64_t start, int64_t n, const double* limit, double* v,
+                      Hand<T, R>& h) {
   for (int64_t i = 0; i < R; ++i) {
-    h.off[i] = h.norm[i] = 0;
-    h.diag[i] = 0;
     if (i >= n) {
       for (int64_t j = 0; j < k.d; ++j) h.q[j * R + i] = h.v[j * R + i] = 0;
       continue;
     }
-    coordinates(k, k.x + (start + i) * k.d, v);
-    double length[4] = {}, shifted = 0;
+    coordinates(k, k.x + (start + i) * k.d, limit, v);
+    VecD length = VecD{};
+    constexpr int W = Simd<double>::width;
+    double* z = v + k.d;  // room for a vector beyond the last feature, which stays 0
+    for (int64_t j = 0; j < k.d; ++j) z[j] = k.width[j] * (v[j] - k.shift[j]);
+    for (int64_t j = k.d; j % W; ++j) z[j] = 0;
+    for (int64_t j = 0; j < k.d; j += W) length = length + load<VecD>(z + j) * load<VecD>(z + j);
     for (int64_t j = 0; j < k.d; ++j) {
-      const double z = k.width[j] * (v[j] - k.shift[j]), weighted = k.width[j] * z;
-      h.q[j * R + i] = static_cast<T>(weighted);
       h.v[j * R + i] = static_cast<T>(v[j]);
-      length[j & 3] += z * z;
-      if (!k.invariant) shifted -= weighted * k.shift[j];
+      z[j] *= k.width[j];
+      h.q[j * R + i] = static_cast<T>(z[j]);
     }
-    h.off[i] = static_cast<T>(shifted);
-    h.norm[i] = static_cast<T>((length[0] + length[1]) + (length[2] + length[3]));
+    if (!k.invariant) {
+      double sum = 0;
+      for (int64_t j = 0; j < k.d; ++j) sum -= z[j] * k.shift[j];
+      h.off[i] = static_cast<T>(sum);
+    }
+    h.norm[i] = static_cast<T>(sum_lanes<double>(length));
     h.diag[i] = evaluate_one(k.program, static_cast<double>(h.norm[i]), 0, 0);
     if (!std::isfinite(h.diag[i])) return false;
   }
@@ -220,30 +239,132 @@ inline void over_panels(const Lane<T>& k, const Needs& needs, Hand<T, R>& h, Til
   }
 }
 
+// Copies kernel values at the oldest terms, which stand in the first two panels.
+template <class T>
+inline void note_oldest(const Lane<T>& k, int64_t panel, const T* values, int64_t n, int64_t old,
+                        double* kernel) {
+  for (int64_t j = 0; j < old; ++j) {
+    const int64_t slot = slot_of(k, j);
+    if (slot / kLanes != panel) continue;
+    for (int64_t i = 0; i < n; ++i)
+      kernel[i * (old + n) + j] = static_cast<double>(values[i * kLanes + slot % kLanes]);
+  }
+}
+
+// One panel in registers from the features to the weighted sum: `value(acc, row, lane)` is the
+// kernel. Values are written down only where `keep` is given.
+template <class T, int R, class Add, class Value>
+inline void fused_panel(const T* query, const T* panel, int64_t d, const T* weights,
+                        typename Simd<T>::Vec* sums, T* keep, Add add, Value value) {
+  using V = typename Simd<T>::Vec;
+  constexpr int W = Simd<T>::width;
+  for (int lane = 0; lane < kLanes; lane += 2 * W) {
+    V acc0[R], acc1[R];
+    for (int r = 0; r < R; ++r) acc0[r] = acc1[r] = V{};
+    for (int64_t j = 0; j < d; ++j) {
+      const V s0 = load<V>(panel + j * kLanes + lane);
+      const V s1 = load<V>(panel + j * kLanes + lane + W);
+      for (int r = 0; r < R; ++r) {
+        const V x = broadcast<V>(query[j * R + r]);
+        acc0[r] = add(acc0[r], x, s0, j);
+        acc1[r] = add(acc1[r], x, s1, j);
+      }
+    }
+    const V w0 = load<V>(weights + lane), w1 = load<V>(weights + lane + W);
+    for (int r = 0; r < R; ++r) {
+      const V k0 = value(acc0[r], r, lane), k1 = value(acc1[r], r, lane + W);
+      sums[r] = sums[r] + k0 * w0;
+      sums[r] = sums[r] + k1 * w1;
+      if (keep) {
+        store(keep + r * kLanes + lane, k0);
+        store(keep + r * kLanes + lane + W, k1);
+      }
+    }
+  }
+}
+
+constexpr int64_t kFlush = 16;  // panels whose sums stay in the rows' own type
+
+// One output under a kernel of one operation: sums over the terms that stay.
+template <class T, int R, class Add, class Value>
+inline void fused_sums(const Lane<T>& k, const T* query, T* keep, int64_t n, int64_t old,
+                       double* base, double* kernel, Add add, Value value) {
+  using V = typename Simd<T>::Vec;
+  const int64_t used = std::min((k.head % kLanes + k.count + kLanes - 1) / kLanes, k.capacity);
+  V sums[R];
+  for (int r = 0; r < R; ++r) sums[r] = V{};
+  for (int64_t p = 0; p < used; ++p) {
+    const int64_t panel = (k.head / kLanes + p) % k.capacity;
+    const bool first = p < 2 && old > 0;
+    fused_panel<T, R>(query, k.panels + panel * k.d * kLanes, k.d, k.weights + panel * kLanes, sums,
+                      first ? keep : nullptr, add, value(k.norms + panel * kLanes));
+    if (first) note_oldest(k, panel, keep, n, old, kernel);
+    if ((p + 1) % kFlush && p + 1 < used) continue;
+    for (int64_t i = 0; i < n; ++i) base[i] += sum_lanes<T>(sums[i]);
+    for (int r = 0; r < R; ++r) sums[r] = V{};
+  }
+}
+
+// The same for the kernels that people use most; false for others.
+template <class T, int R>
+inline bool simple_sums(const Lane<T>& k, const Hand<T, R>& h, T* keep, int64_t n, int64_t old,
+                        double* base, double* kernel) {
+  using V = typename Simd<T>::Vec;
+  if (k.program.size != 1 || k.columns != 1) return false;
+  const Node node = k.program.nodes[0];
+  const T a = T(node.a);
+  const T* width = k.width_t;
+  const auto product = [](V acc, V x, V s, int64_t) { return acc + x * s; };
+  const auto square = [width](V acc, V x, V s, int64_t j) {
+    const V t = (x - s) * width[j];
+    return acc + t * t;
+  };
+  const auto gap = [width](V acc, V x, V s, int64_t j) {
+    return acc + magnitude(x - s) * width[j];
+  };
+  if (node.op == onkel::kGaussian && k.d <= kDirect) {
+    fused_sums<T, R>(k, h.v, keep, n, old, base, kernel, square,
+                     [a](const T*) { return [a](V d2, int, int) { return vexp(-a * d2); }; });
+  } else if (node.op == onkel::kGaussian) {
+    fused_sums<T, R>(k, h.q, keep, n, old, base, kernel, product, [a, &h](const T* norms) {
+      return [a, &h, norms](V dot, int r, int lane) {
+        dot = dot + h.off[r];
+        const V d2 = load<V>(norms + lane) + h.norm[r] - (dot + dot);
+        return vexp(-a * larger(d2, V{}));
+      };
+    });
+  } else if (node.op == onkel::kLaplacian) {
+    fused_sums<T, R>(k, h.v, keep, n, old, base, kernel, gap,
+                     [a](const T*) { return [a](V d1, int, int) { return vexp(-a * d1); }; });
+  } else if (node.op == onkel::kLinear) {
+    fused_sums<T, R>(k, h.q, keep, n, old, base, kernel, product,
+                     [&h](const T*) { return [&h](V dot, int r, int) { return dot + h.off[r]; }; });
+  } else {
+    return false;
+  }
+  return true;
+}
+
 // Sums over the terms that stay, and kernel values at the `old` ones that may go.
 template <class T, int R>
 inline void against_terms(const Lane<T>& k, const Needs& needs, Hand<T, R>& h, Tile<T, R>& tile,
                           int64_t n, int64_t old, double* base, double* kernel) {
   using V = typename Simd<T>::Vec;
   constexpr int W = Simd<T>::width;
-  const int64_t columns = k.columns, all = old + n;
+  const int64_t columns = k.columns;
   for (int64_t i = 0; i < n * columns; ++i) base[i] = 0;
-  over_panels<T, R>(k, needs, h, tile, [&](int64_t p, int64_t panel, const T* values) {
-    for (int64_t i = 0; i < n; ++i)
-      for (int64_t c = 0; c < columns; ++c) {
-        const T* a = k.weights + (panel * columns + c) * kLanes;
-        V sum = load<V>(values + i * kLanes) * load<V>(a);
-        for (int l = W; l < kLanes; l += W)
-          sum = sum + load<V>(values + i * kLanes + l) * load<V>(a + l);
-        base[i * columns + c] += sum_lanes<T>(sum);
-      }
-    for (int64_t j = 0; p < 2 && j < old; ++j) {  // the oldest stand in the first two panels
-      const int64_t slot = slot_of(k, j);
-      if (slot / kLanes != panel) continue;
+  if (!simple_sums<T, R>(k, h, tile.slot[0], n, old, base, kernel))
+    over_panels<T, R>(k, needs, h, tile, [&](int64_t p, int64_t panel, const T* values) {
       for (int64_t i = 0; i < n; ++i)
-        kernel[i * all + j] = static_cast<double>(values[i * kLanes + slot % kLanes]);
-    }
-  });
+        for (int64_t c = 0; c < columns; ++c) {
+          const T* a = k.weights + (panel * columns + c) * kLanes;
+          V sum = load<V>(values + i * kLanes) * load<V>(a);
+          for (int l = W; l < kLanes; l += W)
+            sum = sum + load<V>(values + i * kLanes + l) * load<V>(a + l);
+          base[i * columns + c] += sum_lanes<T>(sum);
+        }
+      if (p < 2) note_oldest(k, panel, values, n, old, kernel);
+    });
   for (int64_t i = 0; i < n; ++i)
     for (int64_t c = 0; c < columns; ++c)
       base[i * columns + c] *= k.state[c * onkel::kFields + onkel::kFieldScale];
@@ -255,9 +376,11 @@ struct Scratch {
   static constexpr int64_t most = kMostOld + R;
   explicit Scratch(const Lane<T>& k)
       : reals(2 * R * k.d),
-        numbers(k.d + most + R * most + (2 * R + kMostOld + onkel::kFields) * k.columns),
+        numbers(3 * k.d + 16 + most + R * most + (2 * R + kMostOld + onkel::kFields) * k.columns),
         whole(kMostOld + 2 * R),
-        flags(2 * R + k.columns) {}
+        flags(2 * R + k.columns) {
+    for (int64_t j = 0; j < k.d; ++j) numbers.data[j] = k.clip / k.width[j];
+  }
   Memory<T> reals;
   Memory<double> numbers;
   Memory<int64_t> whole;
@@ -271,8 +394,9 @@ template <class T, int R>
 inline bool learn_handful(Lane<T>& k, Scratch<T, R>& memory, int64_t start, int64_t n) {
   const int64_t columns = k.columns, old = droppable(k, start, n), all = old + n;
   if (old > kMostOld || std::min(k.count + n, k.cap) > k.capacity * kLanes) return false;
-  double* v = memory.numbers.data;
-  double* diag = v + k.d;
+  const double* limit = memory.numbers.data;
+  double* v = memory.numbers.data + k.d;
+  double* diag = v + 2 * k.d + 16;
   double* kernel = diag + all;
   double* base = kernel + n * all;
   double* old_coef = base + n * columns;
@@ -284,7 +408,7 @@ inline bool learn_handful(Lane<T>& k, Scratch<T, R>& memory, int64_t start, int6
   Hand<T, R> h;
   h.q = memory.reals.data;
   h.v = h.q + R * k.d;
-  if (!take_rows<T, R>(k, start, n, v, h)) return false;
+  if (!take_rows<T, R>(k, start, n, limit, v, h)) return false;
   const Needs needs = needs_of(k.program);
   for (int64_t i = 0; i < old; ++i) {
     const int64_t slot = slot_of(k, i);
@@ -347,10 +471,8 @@ inline bool learn_handful(Lane<T>& k, Scratch<T, R>& memory, int64_t start, int6
   if (!clean) return false;
   drop_terms(k, out.dropped);
   std::copy_n(state, columns * onkel::kFields, k.state);
-  for (int64_t i = 0; i < n; ++i) {
-    k.kept[start + i] = kept[i];
-    if (kept[i]) store_term<T, R>(k, h, i, coef + i * columns, in.first_trial + i);
-  }
+  std::copy_n(kept, n, k.kept + start);
+  store_terms<T, R>(k, h, n, kept, coef, in.first_trial);
   fold(k);
   return true;
 }
@@ -363,6 +485,22 @@ inline void learn_rows(Lane<T>& k) {
     if (!learn_handful<T, R>(k, memory, k.done, n)) return;
     k.done += n;
   }
+}
+
+// The score of one row as things are; false if it is not for here. Nothing is changed.
+template <class T>
+bool look_lane(Lane<T>& k) {
+  Scratch<T, 1> memory(k);
+  Hand<T, 1> h;
+  h.q = memory.reals.data;
+  h.v = h.q + k.d;
+  const double* limit = memory.numbers.data;
+  if (!take_rows<T, 1>(k, 0, 1, limit, memory.numbers.data + k.d, h)) return false;
+  double kernel = 0;
+  against_terms<T, 1>(k, needs_of(k.program), h, memory.tile, 1, 0, k.score, &kernel);
+  for (int64_t c = 0; c < k.columns; ++c)
+    k.score[c] += k.state[c * onkel::kFields + onkel::kFieldOffset];
+  return true;
 }
 
 template <class T>

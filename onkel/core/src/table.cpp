@@ -21,5 +21,7 @@ const Table ONKEL_TABLE(ONKEL_LEVEL) = {ONKEL_TEXT(ONKEL_LEVEL),
                                         primal,
                                         learn_lane<float>,
                                         learn_lane<double>,
+                                        look_lane<float>,
+                                        look_lane<double>,
                                         {forest_describe, forest_query, additive_matrix}};
 }  // namespace onkel

@@ -1,0 +1,189 @@
+"""Rows one at a time, by the cheap way: the same model as by blocks, whatever comes between."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import cases
+import numpy as np
+import pytest
+from test_agreement import name_of
+
+from onkel import (
+    KernelClassifier,
+    KernelRegressor,
+    NoveltyDetector,
+    core,
+    expansions,
+    kernels,
+    losses,
+    rules,
+)
+
+COMPILED = core.BACKEND != "numpy"
+ROWS = 400
+MODELS = {
+    "classifier": KernelClassifier(),
+    "logistic": KernelClassifier(loss="logistic", expansion=expansions.Window(terms=30)),
+    "classifier_nu": KernelClassifier(loss=losses.SoftMargin(nu=0.2), scale=False),
+    "perceptron": KernelClassifier(rule="perceptron", expansion=expansions.Window(age=50)),
+    "projection": KernelClassifier(rule="projection", kernel="matern"),
+    "forgetting": KernelClassifier(rule=rules.Norma(learning_rate=0.5, memory=20)),
+    "regressor": KernelRegressor(expansion=expansions.Window(terms=64)),
+    "squared": KernelRegressor(loss="squared", kernel="gaussian", scale=False),
+    "interval": KernelRegressor(loss=losses.EpsilonInsensitive(nu=0.2)),
+    "linear": KernelRegressor(kernel=kernels.Linear() + kernels.Gaussian()),
+    "detector": NoveltyDetector(nu=0.1),
+    "schedule": KernelClassifier(rule=rules.Norma(learning_rate=lambda t: 0.4 / np.sqrt(t))),
+    "norm": KernelClassifier(rule="alma"),
+}
+
+
+def fresh(name):
+    model = MODELS[name]
+    return type(model)(**model.get_params(deep=False))
+
+
+def stream(rng, name, dtype=np.float64):
+    X = (rng.normal(size=(ROWS, 3)) * [1.0, 5.0, 0.1] + [0.0, 10.0, 0.0]).astype(dtype)
+    f = np.sin(X[:, 0]) + 0.2 * (X[:, 1] - 10)
+    if MODELS[name].task == "classification":
+        return X, np.where(f + 0.3 * rng.normal(size=ROWS) > 0, 1, 0)
+    return X, f + 0.1 * rng.normal(size=ROWS)
+
+
+def score(model, X):
+    return model.predict(X) if isinstance(model, KernelRegressor) else model.decision_function(X)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", MODELS)
+def test_single_rows_make_the_same_model(rng, name, dtype):
+    X, y = stream(rng, name, dtype)
+    one, block = fresh(name), fresh(name)
+    one.partial_fit(X[:20], y[:20])
+    block.partial_fit(X[:20], y[:20])
+    for x, target in zip(X[20:], y[20:], strict=True):
+        one.learn_one(x, target)
+    block.partial_fit(X[20:], y[20:])
+    tolerance = 1e-9 if dtype == np.float64 else 2e-3
+    a, b = score(one, X), score(block, X)
+    if np.max(np.abs(a - b)) > tolerance * max(1.0, np.max(np.abs(b))):
+        assert one.diagnostics_["updates"] != block.diagnostics_["updates"]  # a close decision
+        assert dtype == np.float32
+    assert one.t_ == block.t_ == ROWS
+    for key in ("mistakes", "terms", "margin_errors"):
+        if dtype == np.float64:
+            assert one.diagnostics_[key] == block.diagnostics_[key], key
+    np.testing.assert_allclose(one._learner.moments.mean, block._learner.moments.mean, rtol=1e-12)
+    np.testing.assert_allclose(
+        one._learner.targets.moments.variance, block._learner.targets.moments.variance, rtol=1e-9
+    )
+    if name == "classifier":
+        assert one.class_count_ == block.class_count_
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_looking_at_single_rows(rng, name):
+    X, y = stream(rng, name)
+    model = fresh(name).partial_fit(X[:300], y[:300])
+    many = model.predict(X[:40])
+    ones = [model.predict_one(x) for x in X[:40]]
+    if isinstance(model, KernelRegressor):
+        np.testing.assert_allclose(ones, many, rtol=1e-10, atol=1e-12)
+    else:
+        assert list(many) == ones
+    if isinstance(model, NoveltyDetector):
+        scores = [model.score_one(x) for x in X[:40]]
+        np.testing.assert_allclose(scores, model.score_samples(X[:40]), rtol=1e-10)
+    if name != "schedule":
+        before = pickle.dumps(model)
+        model.predict_one(X[0])
+        assert pickle.dumps(model) == before
+
+
+def test_any_mixture_of_calls(rng):
+    X, y = stream(rng, "classifier")
+    a, b = fresh("classifier"), fresh("classifier")
+    at = 0
+    while at < ROWS:
+        n = int(rng.choice([1, 1, 1, 5, 30]))
+        rows, labels = X[at : at + n], y[at : at + n]
+        if n == 1:
+            a.learn_one(rows[0], labels[0])
+            a.predict_one(rows[0])
+        else:
+            a.partial_fit(rows, labels)
+        b.partial_fit(rows, labels)
+        if rng.random() < 0.1:
+            a = pickle.loads(pickle.dumps(a)) if rng.random() < 0.5 else copy.deepcopy(a)
+        at += n
+    np.testing.assert_allclose(a.decision_function(X), b.decision_function(X), atol=1e-9)
+    assert a.diagnostics_["mistakes"] == b.diagnostics_["mistakes"]
+
+
+@pytest.mark.skipif(not COMPILED, reason="the cheap way is the compiled core's")
+def test_the_cheap_way_is_taken(rng):
+    X, y = stream(rng, "classifier")
+    model = fresh("classifier").partial_fit(X[:70], y[:70])
+    taken = [model._quick(x, 1.0) is not None for x in X[70:127]]
+    assert all(taken)
+
+
+def test_rows_that_are_refused_change_nothing(rng):
+    X, y = stream(rng, "classifier")
+    model = fresh("classifier").partial_fit(X[:70], y[:70])
+    model.learn_one(X[70], y[70])
+    before = pickle.dumps(model)
+    bad = [
+        (np.array([np.nan, 0.0, 0.0]), 1), (np.array([1e200, 0.0, 0.0]), 1),
+        (np.array([1.0, 2.0]), 1), (X[71], None), ("text", 1), (X[71][None], 1),
+        (X[71], [1, 0]),
+    ]  # fmt: skip
+    for row, label in bad:
+        with pytest.raises((ValueError, TypeError)):
+            model.learn_one(row, label)
+        assert pickle.dumps(model) == before, row
+    model.learn_one(X[71].tolist(), 1)  # a list is a row too
+    model.learn_one(X[72].astype(np.float32), 1)
+    model.learn_one(np.repeat(X[73], 2)[::2], 1)
+    assert model.t_ == 74
+    reg = fresh("regressor").partial_fit(X[:70], X[:70, 0])
+    reg.learn_one(X[70], 1.0)
+    before = pickle.dumps(reg)
+    for target in (np.nan, np.inf, 1e200):
+        with pytest.raises(ValueError):
+            reg.learn_one(X[71], target)
+        assert pickle.dumps(reg) == before
+
+
+def test_a_third_class_that_comes_singly(rng):
+    X, y = stream(rng, "classifier")
+    model = fresh("classifier").partial_fit(X[:70], y[:70])
+    for x, label in zip(X[70:90], y[70:90], strict=True):
+        model.learn_one(x, label)
+    model.learn_one(X[90], 2)
+    model.learn_one(X[91], 1)
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert model.predict_one(X[91]) in model.classes_
+
+
+@pytest.mark.parametrize("case", cases.pairwise(cases.FACTORS)[::4], ids=name_of)
+def test_ages_and_windows_in_the_lane(rng, case):
+    """A stream long enough for the ring of panels to turn round several times."""
+    if case["average"] or case["kernel"] == "function":
+        pytest.skip("not for the fast lane")
+    twins = cases.build(case)
+    X, Y = cases.stream(case, rng, 600)
+    lane, slow = twins.learner(), twins.learner()
+    slow.in_lane = False
+    a, _ = lane.learn(X, Y, np.ones(600))
+    b, _ = slow.learn(X, Y, np.ones(600))
+    if not np.array_equal(lane.state[:, 11], slow.state[:, 11]):
+        pytest.skip("a decision lay within rounding of its threshold")
+    tolerance = 1e-9 if case["dtype"] == "float64" else 1e-3
+    assert np.max(np.abs(a - b)) <= tolerance * max(1.0, np.max(np.abs(b)))
+    assert (
+        lane.terms.ages_from(0, lane.size).tolist() == slow.terms.ages_from(0, slow.size).tolist()
+    )
