@@ -334,6 +334,10 @@ class DenseTerms:
             setattr(other, name, getattr(self, name).copy())
         return other
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What the fast lane keeps beside the terms can be made again."""
+        return {**self.__dict__, "weights": None, "journal": None}
+
     # -- the fast lane -------------------------------------------------------------------------
 
     def learn(
@@ -370,8 +374,6 @@ class DenseTerms:
     ) -> Any:  # fmt: skip
         """Return what learns single rows into these terms, in place."""
         cap, age = limits
-        if min(self.count + 64, cap) > len(self.births):
-            self._grow(min(self.count + 64, cap))
         ring = (self.head, self.count, cap, age)
         return core.one(
             self.frame.dtype, *self._bound(), ring, state, *parts, intercept, eta, targets, rows,

@@ -82,7 +82,7 @@ class TreeTerms(DenseTerms):
 
     def __getstate__(self) -> dict[str, Any]:
         """The trees are told by how they divide the terms; the rest can be summed again."""
-        state = dict(self.__dict__)
+        state = super().__getstate__()
         state["trees"] = None if self.trees is None else self.trees.layout()
         return state
 
