@@ -3,14 +3,18 @@
 ``f <- c * (shrink * f + coef * k(x, .))``: a kernel, a loss, a rule and an expansion.
 """
 
-from onkel import bounds, evaluate, expansions, kernels, losses, rules, schedules, streams
-from onkel.estimators import (
-    KernelClassifier,
-    KernelRegressor,
-    LinearClassifier,
-    LinearRegressor,
-    NoveltyDetector,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from onkel import bounds, evaluate, expansions, kernels, losses, rules, schedules, streams
+    from onkel.estimators import (
+        KernelClassifier,
+        KernelRegressor,
+        LinearClassifier,
+        LinearRegressor,
+        NoveltyDetector,
+    )
 
 __version__ = "0.1.0"
 
@@ -29,3 +33,17 @@ __all__ = [
     "schedules",
     "streams",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load what is asked for when it is asked for: `import onkel` alone costs next to nothing."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name[0].islower():
+        return import_module(f"{__name__}.{name}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.estimators"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

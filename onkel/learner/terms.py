@@ -25,6 +25,8 @@ Array = NDArray[Any]
 
 AHEAD = 8192
 """Rows that are handed to the fast lane at once."""
+SHARED = 2**17
+"""From so many stored numbers on, threads are worth their while."""
 FOLD = 1e-3
 """A global scale below this (or above its inverse) is folded into the coefficients."""
 SMALL = 1e-100
@@ -130,6 +132,8 @@ class TermLearner(Learner):
             return 0
         if self.rule.divides and self.settings.scale and not self.known.all():
             return 0
+        if self.settings.threads > 1 and self.size * len(self.frame.center) > SHARED:
+            return 0  # large blocks, whose rows are shared among threads
         rows = min(len(X) - start, next_refresh(self.t, self.rule.memory) - self.t, AHEAD)
         if not isinstance(X, np.ndarray):
             rows = min(rows, 256)  # sparse rows are made dense piece by piece

@@ -3,13 +3,6 @@
 from __future__ import annotations
 
 from onkel import bounds, losses
-from onkel.bounds.surrogates import (
-    Exponential,
-    HingePower,
-    LogisticMargin,
-    SquaredMargin,
-    Surrogate,
-)
 from onkel.losses import Loss
 from onkel.rules.base import Space
 from onkel.schedules import Power
@@ -36,16 +29,16 @@ def theory_rate(loss: Loss, space: Space, lam: float | None) -> Power:
     return Power(theta=THETA, mu=promise.details["mu"])
 
 
-def _surrogate(loss: Loss) -> Surrogate:
+def _surrogate(loss: Loss) -> bounds.Surrogate:
     """Return the loss as the theorems see it."""
     if isinstance(loss, losses.SoftMargin) and not loss.adaptive and loss.start > 0:
-        return HingePower(power=loss.power, margin=loss.start)
+        return bounds.HingePower(power=loss.power, margin=loss.start)
     if isinstance(loss, losses.Logistic):
-        return LogisticMargin()
+        return bounds.LogisticMargin()
     if isinstance(loss, losses.LeastSquares):
-        return SquaredMargin()
+        return bounds.SquaredMargin()
     if isinstance(loss, losses.Exponential):
-        return Exponential()
+        return bounds.Exponential()
     raise ValueError(
         "Norma: learning_rate='theory' covers SoftMargin (with a margin above 0, without nu), "
         f"Logistic, LeastSquares and Exponential; got {loss!r}."
