@@ -187,3 +187,33 @@ def test_ages_and_windows_in_the_lane(rng, case):
     assert (
         lane.terms.ages_from(0, lane.size).tolist() == slow.terms.ages_from(0, slow.size).tolist()
     )
+
+
+@pytest.mark.skipif(not COMPILED, reason="threads are the compiled core's")
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_threads_change_no_bit(rng, dtype):
+    """Enough to sum for several tiles at a time, which threads share."""
+    X = rng.normal(size=(1200, 300)).astype(dtype)
+    y = np.sin(X[:, 0])
+    results = []
+    for jobs in (1, 2, 3):
+        model = KernelRegressor(
+            kernel="gaussian", loss="squared", expansion=expansions.Window(terms=700), n_jobs=jobs
+        )
+        results.append(model.predict_then_learn(X, y).tobytes())
+        assert model.n_terms_ == 700
+    assert results[0] == results[1] == results[2]
+
+
+@pytest.mark.parametrize("window", [{"terms": 600}, {"age": 650}, {"terms": None}], ids=repr)
+def test_several_tiles_at_a_time_equal_rows_one_by_one(rng, window):
+    X = rng.normal(size=(1000, 256))
+    y = np.sin(X[:, :1])
+    parts = {"kernel": kernels.Gaussian(0.002), "loss": "squared", "scale": False}
+    wide = KernelRegressor(expansion=expansions.Window(**window), **parts)
+    narrow = KernelRegressor(expansion=expansions.Window(**window), **parts)
+    a = wide.predict_then_learn(X, y[:, 0])
+    b = np.concatenate([narrow.predict_then_learn(X[i : i + 3], y[i : i + 3, 0])
+                        for i in range(0, 1000, 3)])  # fmt: skip
+    np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)
+    assert wide.n_terms_ == narrow.n_terms_

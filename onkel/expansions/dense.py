@@ -95,7 +95,8 @@ class DenseTerms:
     @property
     def nbytes(self) -> int:
         """Memory of the stored terms."""
-        return sum(a.nbytes for a in (self.panels, self.norms, self.coef, self.births))
+        arrays = (self.panels, self.norms, self.coef, self.births)
+        return sum(a.nbytes for a in arrays) + (0 if self.weights is None else self.weights.nbytes)
 
     def slots(self, start: int, stop: int) -> tuple[Array, Array]:
         """Return panel and lane of the terms start ... stop - 1, oldest first."""
@@ -341,7 +342,7 @@ class DenseTerms:
     # -- the fast lane -------------------------------------------------------------------------
 
     def learn(
-        self, cap: int, state: Array, parts: tuple[Any, Any], flags: tuple[bool, bool],
+        self, cap: int, state: Array, parts: tuple[Any, Any], flags: tuple[bool, int],
         first_trial: int, data: tuple[Array, ...], out: tuple[Array, ...],
     ) -> int:  # fmt: skip
         """Learn rows in place, as many as go without anything unusual; return how many."""

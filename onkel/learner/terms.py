@@ -25,8 +25,6 @@ Array = NDArray[Any]
 
 AHEAD = 8192
 """Rows that are handed to the fast lane at once."""
-SHARED = 2**17
-"""From so many stored numbers on, threads are worth their while."""
 FOLD = 1e-3
 """A global scale below this (or above its inverse) is folded into the coefficients."""
 SMALL = 1e-100
@@ -132,8 +130,6 @@ class TermLearner(Learner):
             return 0
         if self.rule.divides and self.settings.scale and not self.known.all():
             return 0
-        if self.settings.threads > 1 and self.size * len(self.frame.center) > SHARED:
-            return 0  # large blocks, whose rows are shared among threads
         rows = min(len(X) - start, next_refresh(self.t, self.rule.memory) - self.t, AHEAD)
         if not isinstance(X, np.ndarray):
             rows = min(rows, 256)  # sparse rows are made dense piece by piece
@@ -150,7 +146,7 @@ class TermLearner(Learner):
         kept = np.zeros(n, np.uint8)
         done = self.terms.learn(
             self.window.cap, self.state, (self.loss.native(), self.rule.native()),
-            (self.settings.intercept, self.rule.needs_norm), self.t + 1,
+            (self.settings.intercept, self.settings.threads), self.t + 1,
             (np.ascontiguousarray(X), y, weight, self.rule.rates(trials),
              self.window.oldest(trials)),
             (score, limit, kept),

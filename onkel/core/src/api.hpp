@@ -191,6 +191,7 @@ struct Lane {
   const int64_t* oldest;
   double *score, *limit;
   uint8_t* kept;
+  int threads;
   int64_t done;
 };
 

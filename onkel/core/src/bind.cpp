@@ -328,7 +328,7 @@ std::tuple<int64_t, int64_t, int64_t> lane(
     const std::tuple<In<double>, In<double>, In<double>, In<double>, In<T>>& frame, bool invariant,
     double clip, const std::tuple<Out<T>, Out<T>, Out<double>, Out<T>, Out<int64_t>>& terms,
     std::tuple<int64_t, int64_t, int64_t> ring, const Out<double>& state, const LossTuple& loss,
-    const RuleTuple& rule, bool intercept, bool needs_norm, int64_t first_trial,
+    const RuleTuple& rule, bool intercept, int threads, int64_t first_trial,
     const std::tuple<In<T>, In<double>, In<double>, In<double>, In<int64_t>>& data,
     const std::tuple<Out<double>, Out<double>, Out<uint8_t>>& out) {
   const auto nodes = nodes_of(program);
@@ -378,7 +378,7 @@ std::tuple<int64_t, int64_t, int64_t> lane(
        loss_of(loss),
        rule_of(rule),
        intercept,
-       needs_norm,
+       false,
        static_cast<int64_t>(rows),
        first_trial,
        cap,
@@ -390,6 +390,7 @@ std::tuple<int64_t, int64_t, int64_t> lane(
        score.data(),
        limit.data(),
        kept.data(),
+       threads,
        0};
   nb::gil_scoped_release release;
   if constexpr (sizeof(T) == 4)

@@ -5,8 +5,12 @@
 // general path (onkel/learner/terms.py).
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <cmath>
-#include <limits>
+#include <memory>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 #include "api.hpp"
 #include "rows.hpp"
@@ -16,8 +20,10 @@ namespace {
 
 using onkel::Lane;
 
-constexpr int64_t kMostOld = 64;  // terms that a handful of rows may push out
-constexpr double kFold = 1e-3;    // a global scale below this is folded into the coefficients
+constexpr int64_t kMostOld = 64;      // terms that a handful of rows may push out
+constexpr int kGroups = 4;            // tiles of rows at a time, where there is much to sum
+constexpr int64_t kShared = 1 << 17;  // from so many stored numbers on
+constexpr double kFold = 1e-3;        // a global scale below this is folded into the coefficients
 
 // One value of a kernel, in double precision.
 inline double evaluate_one(Program program, double dot, double dist2, double dist1) {
@@ -187,28 +193,29 @@ inline bool take_rows(const Lane<T>& k, int64_t start, int64_t n, const double* 
   return true;
 }
 
-// k of the handful's rows among themselves, [R][R] from lane 0 of the tile on.
+// k of one handful's rows at another's, [R][R] from lane 0 of the tile on.
 template <class T, int R>
-inline const T* among(const Lane<T>& k, const Needs& needs, const Hand<T, R>& h, Tile<T, 1>& tile) {
+inline const T* among(const Lane<T>& k, const Needs& needs, const Hand<T, R>& h,
+                      const Hand<T, R>& o, Tile<T, 1>& tile) {
   static_assert(R * R <= kLanes);
   T dot[R][R] = {}, dist2[R][R] = {}, dist1[R][R] = {};
   const bool direct = needs.dist2 && !needs.dot && k.d <= kDirect;
   if (needs.dot || (needs.dist2 && !direct))
     for (int64_t f = 0; f < k.d; ++f)
       for (int i = 0; i < R; ++i)
-        for (int j = 0; j < R; ++j) dot[i][j] += h.q[f * R + i] * h.v[f * R + j];
+        for (int j = 0; j < R; ++j) dot[i][j] += h.q[f * R + i] * o.v[f * R + j];
   if (direct || needs.dist1)
     for (int64_t f = 0; f < k.d; ++f)
       for (int i = 0; i < R; ++i)
         for (int j = 0; j < R; ++j) {
-          const T gap = (h.v[f * R + i] - h.v[f * R + j]) * k.width_t[f];
+          const T gap = (h.v[f * R + i] - o.v[f * R + j]) * k.width_t[f];
           dist1[i][j] += std::fabs(gap);
           dist2[i][j] += gap * gap;
         }
   for (int i = 0; i < R; ++i)
     for (int j = 0; j < R; ++j) {
       tile.dot[i * R + j] = dot[i][j] + h.off[i];
-      const T apart = h.norm[i] + h.norm[j] - 2 * tile.dot[i * R + j];
+      const T apart = h.norm[i] + o.norm[j] - 2 * tile.dot[i * R + j];
       tile.dist2[i * R + j] = direct ? dist2[i][j] : (apart > 0 ? apart : 0);
       tile.dist1[i * R + j] = dist1[i][j];
     }
@@ -239,15 +246,20 @@ inline void over_panels(const Lane<T>& k, const Needs& needs, Hand<T, R>& h, Til
   }
 }
 
+// Where one tile of n rows puts its sums, and its kernel values at the `old` terms.
+struct Part {
+  int64_t n, old, stride;
+  double *base, *kernel;
+};
+
 // Copies kernel values at the oldest terms, which stand in the first two panels.
 template <class T>
-inline void note_oldest(const Lane<T>& k, int64_t panel, const T* values, int64_t n, int64_t old,
-                        double* kernel) {
-  for (int64_t j = 0; j < old; ++j) {
+inline void note_oldest(const Lane<T>& k, int64_t panel, const T* values, Part part) {
+  for (int64_t j = 0; j < part.old; ++j) {
     const int64_t slot = slot_of(k, j);
     if (slot / kLanes != panel) continue;
-    for (int64_t i = 0; i < n; ++i)
-      kernel[i * (old + n) + j] = static_cast<double>(values[i * kLanes + slot % kLanes]);
+    for (int64_t i = 0; i < part.n; ++i)
+      part.kernel[i * part.stride + j] = static_cast<double>(values[i * kLanes + slot % kLanes]);
   }
 }
 
@@ -287,28 +299,26 @@ constexpr int64_t kFlush = 16;  // panels whose sums stay in the rows' own type
 
 // One output under a kernel of one operation: sums over the terms that stay.
 template <class T, int R, class Add, class Value>
-inline void fused_sums(const Lane<T>& k, const T* query, T* keep, int64_t n, int64_t old,
-                       double* base, double* kernel, Add add, Value value) {
+inline void fused_sums(const Lane<T>& k, const T* query, T* keep, Part part, Add add, Value value) {
   using V = typename Simd<T>::Vec;
   const int64_t used = std::min((k.head % kLanes + k.count + kLanes - 1) / kLanes, k.capacity);
   V sums[R];
   for (int r = 0; r < R; ++r) sums[r] = V{};
   for (int64_t p = 0; p < used; ++p) {
     const int64_t panel = (k.head / kLanes + p) % k.capacity;
-    const bool first = p < 2 && old > 0;
+    const bool first = p < 2 && part.old > 0;
     fused_panel<T, R>(query, k.panels + panel * k.d * kLanes, k.d, k.weights + panel * kLanes, sums,
                       first ? keep : nullptr, add, value(k.norms + panel * kLanes));
-    if (first) note_oldest(k, panel, keep, n, old, kernel);
+    if (first) note_oldest(k, panel, keep, part);
     if ((p + 1) % kFlush && p + 1 < used) continue;
-    for (int64_t i = 0; i < n; ++i) base[i] += sum_lanes<T>(sums[i]);
+    for (int64_t i = 0; i < part.n; ++i) part.base[i] += sum_lanes<T>(sums[i]);
     for (int r = 0; r < R; ++r) sums[r] = V{};
   }
 }
 
 // The same for the kernels that people use most; false for others.
 template <class T, int R>
-inline bool simple_sums(const Lane<T>& k, const Hand<T, R>& h, T* keep, int64_t n, int64_t old,
-                        double* base, double* kernel) {
+inline bool simple_sums(const Lane<T>& k, const Hand<T, R>& h, T* keep, Part part) {
   using V = typename Simd<T>::Vec;
   if (k.program.size != 1 || k.columns != 1) return false;
   const Node node = k.program.nodes[0];
@@ -323,10 +333,10 @@ inline bool simple_sums(const Lane<T>& k, const Hand<T, R>& h, T* keep, int64_t 
     return acc + magnitude(x - s) * width[j];
   };
   if (node.op == onkel::kGaussian && k.d <= kDirect) {
-    fused_sums<T, R>(k, h.v, keep, n, old, base, kernel, square,
+    fused_sums<T, R>(k, h.v, keep, part, square,
                      [a](const T*) { return [a](V d2, int, int) { return vexp(-a * d2); }; });
   } else if (node.op == onkel::kGaussian) {
-    fused_sums<T, R>(k, h.q, keep, n, old, base, kernel, product, [a, &h](const T* norms) {
+    fused_sums<T, R>(k, h.q, keep, part, product, [a, &h](const T* norms) {
       return [a, &h, norms](V dot, int r, int lane) {
         dot = dot + h.off[r];
         const V d2 = load<V>(norms + lane) + h.norm[r] - (dot + dot);
@@ -334,10 +344,10 @@ inline bool simple_sums(const Lane<T>& k, const Hand<T, R>& h, T* keep, int64_t 
       };
     });
   } else if (node.op == onkel::kLaplacian) {
-    fused_sums<T, R>(k, h.v, keep, n, old, base, kernel, gap,
+    fused_sums<T, R>(k, h.v, keep, part, gap,
                      [a](const T*) { return [a](V d1, int, int) { return vexp(-a * d1); }; });
   } else if (node.op == onkel::kLinear) {
-    fused_sums<T, R>(k, h.q, keep, n, old, base, kernel, product,
+    fused_sums<T, R>(k, h.q, keep, part, product,
                      [&h](const T*) { return [&h](V dot, int r, int) { return dot + h.off[r]; }; });
   } else {
     return false;
@@ -348,141 +358,246 @@ inline bool simple_sums(const Lane<T>& k, const Hand<T, R>& h, T* keep, int64_t 
 // Sums over the terms that stay, and kernel values at the `old` ones that may go.
 template <class T, int R>
 inline void against_terms(const Lane<T>& k, const Needs& needs, Hand<T, R>& h, Tile<T, R>& tile,
-                          int64_t n, int64_t old, double* base, double* kernel) {
+                          Part part) {
   using V = typename Simd<T>::Vec;
   constexpr int W = Simd<T>::width;
   const int64_t columns = k.columns;
-  for (int64_t i = 0; i < n * columns; ++i) base[i] = 0;
-  if (!simple_sums<T, R>(k, h, tile.slot[0], n, old, base, kernel))
+  for (int64_t i = 0; i < part.n * columns; ++i) part.base[i] = 0;
+  if (!simple_sums<T, R>(k, h, tile.slot[0], part))
     over_panels<T, R>(k, needs, h, tile, [&](int64_t p, int64_t panel, const T* values) {
-      for (int64_t i = 0; i < n; ++i)
+      for (int64_t i = 0; i < part.n; ++i)
         for (int64_t c = 0; c < columns; ++c) {
           const T* a = k.weights + (panel * columns + c) * kLanes;
           V sum = load<V>(values + i * kLanes) * load<V>(a);
           for (int l = W; l < kLanes; l += W)
             sum = sum + load<V>(values + i * kLanes + l) * load<V>(a + l);
-          base[i * columns + c] += sum_lanes<T>(sum);
+          part.base[i * columns + c] += sum_lanes<T>(sum);
         }
-      if (p < 2) note_oldest(k, panel, values, n, old, kernel);
+      if (p < 2) note_oldest(k, panel, values, part);
     });
-  for (int64_t i = 0; i < n; ++i)
+  for (int64_t i = 0; i < part.n; ++i)
     for (int64_t c = 0; c < columns; ++c)
-      base[i * columns + c] *= k.state[c * onkel::kFields + onkel::kFieldScale];
+      part.base[i * columns + c] *= k.state[c * onkel::kFields + onkel::kFieldScale];
 }
 
-// What a handful needs, allocated once per call.
+// What a block of up to kGroups tiles needs, allocated once per call.
 template <class T, int R>
 struct Scratch {
-  static constexpr int64_t most = kMostOld + R;
+  static constexpr int64_t rows = kGroups * R, most = kMostOld + rows;
   explicit Scratch(const Lane<T>& k)
-      : reals(2 * R * k.d),
-        numbers(3 * k.d + 16 + most + R * most + (2 * R + kMostOld + onkel::kFields) * k.columns),
-        whole(kMostOld + 2 * R),
-        flags(2 * R + k.columns) {
+      : reals(2 * rows * k.d),
+        numbers(3 * k.d + 16 + most + rows * most +
+                (2 * rows + kMostOld + onkel::kFields) * k.columns),
+        whole(kMostOld + 2 * rows),
+        flags(2 * rows + k.columns) {
     for (int64_t j = 0; j < k.d; ++j) numbers.data[j] = k.clip / k.width[j];
+    for (int g = 0; g < kGroups; ++g) {
+      hands[g].q = reals.data + 2 * g * R * k.d;
+      hands[g].v = hands[g].q + R * k.d;
+    }
   }
   Memory<T> reals;
   Memory<double> numbers;
   Memory<int64_t> whole;
   Memory<uint8_t> flags;
-  Tile<T, R> tile;
+  Hand<T, R> hands[kGroups];
+  Tile<T, R> tiles[kGroups];
   Tile<T, 1> own;
 };
 
-// Learns rows start ... start + n - 1; false if that is left to the caller, nothing changed.
-template <class T, int R>
-inline bool learn_handful(Lane<T>& k, Scratch<T, R>& memory, int64_t start, int64_t n) {
-  const int64_t columns = k.columns, old = droppable(k, start, n), all = old + n;
-  if (old > kMostOld || std::min(k.count + n, k.cap) > k.capacity * kLanes) return false;
-  const double* limit = memory.numbers.data;
-  double* v = memory.numbers.data + k.d;
-  double* diag = v + 2 * k.d + 16;
-  double* kernel = diag + all;
-  double* base = kernel + n * all;
-  double* old_coef = base + n * columns;
-  double* coef = old_coef + columns * old;
-  double* state = coef + n * columns;
-  int64_t* births = memory.whole.data;
-  int64_t *cap = births + kMostOld, *hosts = cap + R;
-  uint8_t *kept = memory.flags.data, *merged = kept + R, *wiped = merged + R;
-  Hand<T, R> h;
-  h.q = memory.reals.data;
-  h.v = h.q + R * k.d;
-  if (!take_rows<T, R>(k, start, n, limit, v, h)) return false;
-  const Needs needs = needs_of(k.program);
-  for (int64_t i = 0; i < old; ++i) {
-    const int64_t slot = slot_of(k, i);
-    births[i] = k.births[slot];
-    diag[i] = evaluate_one(k.program, static_cast<double>(k.norms[slot]), 0, 0);
-    for (int64_t c = 0; c < columns; ++c)
-      old_coef[c * old + i] = k.state[c * onkel::kFields + onkel::kFieldScale] *
-                              k.coef[(slot / kLanes * columns + c) * kLanes + slot % kLanes];
-    set_weights(k, slot, false);
-  }
-  against_terms<T, R>(k, needs, h, memory.tile, n, old, base, kernel);
-  if (n > 1) {
-    const T* own = among<T, R>(k, needs, h, memory.own);
-    for (int64_t i = 0; i < n; ++i)
-      for (int64_t j = 0; j < n; ++j)
-        kernel[i * all + old + j] = static_cast<double>(own[i * R + j]);
-  } else {
-    kernel[old] = h.diag[0];
-  }
-  for (int64_t i = 0; i < n; ++i) {
-    diag[old + i] = h.diag[i];
-    cap[i] = k.cap;
-    hosts[i] = onkel::kNone;
-    kept[i] = merged[i] = 0;
-  }
-  std::copy_n(k.state, columns * onkel::kFields, state);
+// The scalar steps of a block, on numbers that are ready; what they made of them.
+struct Numbers {
+  double *diag, *kernel, *base, *old_coef, *coef, *state;
+  int64_t *births, *cap, *hosts;
+  uint8_t *kept, *merged, *wiped;
+};
+
+template <class T>
+inline StepOutput run_steps(const Lane<T>& k, const Numbers& at, int64_t start, int64_t n,
+                            int64_t old) {
   StepInput in{};
   in.rows = n;
-  in.columns = columns;
+  in.columns = k.columns;
   in.old_count = old;
   in.live = k.count;
   in.first_trial = k.first_trial + start;
-  in.kernel = kernel;
-  in.base = base;
-  in.old_coef = old_coef;
-  in.diag = diag;
-  in.births = births;
-  in.y = k.y + start * columns;
+  in.kernel = at.kernel;
+  in.base = at.base;
+  in.old_coef = at.old_coef;
+  in.diag = at.diag;
+  in.births = at.births;
+  in.y = k.y + start * k.columns;
   in.weight = k.weight + start;
   in.eta = k.eta + start;
-  in.cap = cap;
-  in.hosts = hosts;
+  in.cap = at.cap;
+  in.hosts = at.hosts;
   in.oldest = k.oldest + start;
   in.loss = k.loss;
   in.rule = k.rule;
   in.intercept = k.intercept;
   in.stop_scale = 1e-100;
   StepOutput out{};
-  out.state = state;
-  out.score = k.score + start * columns;
-  out.limit = k.limit + start * columns;
-  out.coef = coef;
-  out.kept = kept;
-  out.merged = merged;
-  out.wiped = wiped;
+  out.state = at.state;
+  out.score = k.score + start * k.columns;
+  out.limit = k.limit + start * k.columns;
+  out.coef = at.coef;
+  out.kept = at.kept;
+  out.merged = at.merged;
+  out.wiped = at.wiped;
   steps(in, out);
+  return out;
+}
+
+template <class T, int R>
+inline Numbers numbers_of(const Lane<T>& k, Scratch<T, R>& memory, int64_t n, int64_t old) {
+  const int64_t all = old + n, columns = k.columns;
+  Numbers at;
+  at.diag = memory.numbers.data + 3 * k.d + 16;
+  at.kernel = at.diag + all;
+  at.base = at.kernel + n * all;
+  at.old_coef = at.base + n * columns;
+  at.coef = at.old_coef + columns * old;
+  at.state = at.coef + n * columns;
+  at.births = memory.whole.data;
+  at.cap = at.births + kMostOld;
+  at.hosts = at.cap + Scratch<T, R>::rows;
+  at.kept = memory.flags.data;
+  at.merged = at.kept + Scratch<T, R>::rows;
+  at.wiped = at.merged + Scratch<T, R>::rows;
+  return at;
+}
+
+// Sets the terms that may go aside: they are followed one by one, not in the sums.
+template <class T>
+inline void set_aside(Lane<T>& k, const Numbers& at, int64_t old) {
+  for (int64_t i = 0; i < old; ++i) {
+    const int64_t slot = slot_of(k, i);
+    at.births[i] = k.births[slot];
+    at.diag[i] = evaluate_one(k.program, static_cast<double>(k.norms[slot]), 0, 0);
+    for (int64_t c = 0; c < k.columns; ++c)
+      at.old_coef[c * old + i] = k.state[c * onkel::kFields + onkel::kFieldScale] *
+                                 k.coef[(slot / kLanes * k.columns + c) * kLanes + slot % kLanes];
+    set_weights(k, slot, false);
+  }
+}
+
+// Learns rows start ... start + n - 1; false if that is left to the caller, nothing changed.
+template <class T, int R, class Share>
+inline bool learn_block(Lane<T>& k, Scratch<T, R>& memory, int64_t start, int64_t n, Share share) {
+  const int64_t columns = k.columns, old = droppable(k, start, n), all = old + n;
+  if (old > kMostOld || std::min(k.count + n, k.cap) > k.capacity * kLanes) return false;
+  const int groups = static_cast<int>((n + R - 1) / R);
+  const Numbers at = numbers_of<T, R>(k, memory, n, old);
+  const auto size = [n](int g) { return std::min<int64_t>(R, n - g * R); };
+  for (int g = 0; g < groups; ++g)
+    if (!take_rows<T, R>(k, start + g * R, size(g), memory.numbers.data, memory.numbers.data + k.d,
+                         memory.hands[g]))
+      return false;
+  const Needs needs = needs_of(k.program);
+  set_aside(k, at, old);
+  share(groups, [&](int g) {
+    against_terms<T, R>(k, needs, memory.hands[g], memory.tiles[g],
+                        {size(g), old, all, at.base + g * R * columns, at.kernel + g * R * all});
+  });
+  for (int g = 0; g < groups; ++g)
+    for (int o = 0; o <= g; ++o) {
+      const T* own = among<T, R>(k, needs, memory.hands[g], memory.hands[o], memory.own);
+      for (int64_t i = 0; i < size(g); ++i)
+        for (int64_t j = 0; j < size(o); ++j)
+          at.kernel[(g * R + i) * all + old + o * R + j] = static_cast<double>(own[i * R + j]);
+    }
+  for (int64_t i = 0; i < n; ++i) {
+    at.diag[old + i] = memory.hands[i / R].diag[i % R];
+    at.cap[i] = k.cap;
+    at.hosts[i] = onkel::kNone;
+    at.kept[i] = at.merged[i] = 0;
+  }
+  std::copy_n(k.state, columns * onkel::kFields, at.state);
+  const StepOutput out = run_steps(k, at, start, n, old);
   bool clean = out.bad_row < 0 && out.done == n;
-  for (int64_t c = 0; c < columns; ++c) clean &= !wiped[c];
+  for (int64_t c = 0; c < columns; ++c) clean &= !at.wiped[c];
   for (int64_t i = clean ? out.dropped : 0; i < old; ++i) set_weights(k, slot_of(k, i), true);
   if (!clean) return false;
   drop_terms(k, out.dropped);
-  std::copy_n(state, columns * onkel::kFields, k.state);
-  std::copy_n(kept, n, k.kept + start);
-  store_terms<T, R>(k, h, n, kept, coef, in.first_trial);
+  std::copy_n(at.state, columns * onkel::kFields, k.state);
+  std::copy_n(at.kept, n, k.kept + start);
+  for (int g = 0; g < groups; ++g)
+    store_terms<T, R>(k, memory.hands[g], size(g), at.kept + g * R, at.coef + g * R * columns,
+                      k.first_trial + start + g * R);
   fold(k);
   return true;
 }
 
+// Threads that wait for tiles, in the time of one call; the caller's own is one of them.
+class Team {
+ public:
+  explicit Team(int threads) {
+    try {
+      for (int i = 1; i < threads; ++i) team_.emplace_back([this, i] { wait(i); });
+    } catch (const std::system_error&) {  // no more to be had: those there are do it all
+    }
+  }
+  ~Team() {
+    round_.store(-1, std::memory_order_release);
+    for (auto& t : team_) t.join();
+  }
+  template <class Work>
+  void share(int groups, Work work) {
+    const int all = static_cast<int>(team_.size()) + 1;
+    if (all == 1 || groups == 1) {
+      for (int g = 0; g < groups; ++g) work(g);
+      return;
+    }
+    struct Job {
+      Work* work;
+      int groups, all;
+    } job{&work, groups, all};
+    job_ = &job;
+    run_ = [](void* j, int me) {
+      auto* job = static_cast<Job*>(j);
+      for (int g = me; g < job->groups; g += job->all) (*job->work)(g);
+    };
+    left_.store(all - 1, std::memory_order_relaxed);
+    round_.fetch_add(1, std::memory_order_release);
+    run_(job_, 0);
+    while (left_.load(std::memory_order_acquire) > 0) std::this_thread::yield();
+  }
+
+ private:
+  void wait(int me) {
+    int64_t seen = 0;
+    for (int idle = 0;; ++idle) {
+      const int64_t now = round_.load(std::memory_order_acquire);
+      if (now < 0) return;
+      if (now == seen) {
+        if (idle > 2000) std::this_thread::yield();
+        continue;
+      }
+      seen = now;
+      idle = 0;
+      run_(job_, me);
+      left_.fetch_sub(1, std::memory_order_release);
+    }
+  }
+  std::vector<std::thread> team_;
+  std::atomic<int64_t> round_{0};
+  std::atomic<int> left_{0};
+  void* job_ = nullptr;
+  void (*run_)(void*, int) = nullptr;
+};
+
+// How many tiles at a time is a matter of how much there is to sum, never of the threads: the bits
+// are the same for any number of them.
 template <class T, int R>
 inline void learn_rows(Lane<T>& k) {
-  Scratch<T, R> memory(k);
+  const auto memory = std::make_unique<Scratch<T, R>>(k);
+  const bool large = R > 1 && k.count * k.d > kShared;
+  Team team(large ? k.threads : 1);
   while (k.done < k.rows) {
-    const int64_t n = std::min<int64_t>(R, k.rows - k.done);
-    if (!learn_handful<T, R>(k, memory, k.done, n)) return;
+    const int64_t n = std::min<int64_t>(large ? kGroups * R : R, k.rows - k.done);
+    if (!learn_block<T, R>(k, *memory, k.done, n,
+                           [&](int groups, auto work) { team.share(groups, work); }))
+      return;
     k.done += n;
   }
 }
@@ -491,13 +606,9 @@ inline void learn_rows(Lane<T>& k) {
 template <class T>
 bool look_lane(Lane<T>& k) {
   Scratch<T, 1> memory(k);
-  Hand<T, 1> h;
-  h.q = memory.reals.data;
-  h.v = h.q + k.d;
-  const double* limit = memory.numbers.data;
-  if (!take_rows<T, 1>(k, 0, 1, limit, memory.numbers.data + k.d, h)) return false;
-  double kernel = 0;
-  against_terms<T, 1>(k, needs_of(k.program), h, memory.tile, 1, 0, k.score, &kernel);
+  auto& h = memory.hands[0];
+  if (!take_rows<T, 1>(k, 0, 1, memory.numbers.data, memory.numbers.data + k.d, h)) return false;
+  against_terms<T, 1>(k, needs_of(k.program), h, memory.tiles[0], {1, 0, 1, k.score, nullptr});
   for (int64_t c = 0; c < k.columns; ++c)
     k.score[c] += k.state[c * onkel::kFields + onkel::kFieldOffset];
   return true;
