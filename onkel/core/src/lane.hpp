@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <system_error>
 #include <thread>
@@ -390,6 +391,7 @@ struct Scratch {
                 (2 * rows + kMostOld + onkel::kFields) * k.columns),
         whole(kMostOld + 2 * rows),
         flags(2 * rows + k.columns) {
+    std::memset(&own, 0, sizeof own);  // lanes that no pair fills are looked at all the same
     for (int64_t j = 0; j < k.d; ++j) numbers.data[j] = k.clip / k.width[j];
     for (int g = 0; g < kGroups; ++g) {
       hands[g].q = reals.data + 2 * g * R * k.d;
