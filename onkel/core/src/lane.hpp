@@ -530,60 +530,60 @@ inline bool learn_block(Lane<T>& k, Scratch<T, R>& memory, int64_t start, int64_
   return true;
 }
 
-// Threads that wait for tiles, in the time of one call; the caller's own is one of them.
+// Threads that take tiles, in the time of one call. The caller's own takes them too, and waits only
+// for those that another has begun: a thread that gets no processor costs nothing.
 class Team {
  public:
   explicit Team(int threads) {
     try {
-      for (int i = 1; i < threads; ++i) team_.emplace_back([this, i] { wait(i); });
+      for (int i = 1; i < threads; ++i) team_.emplace_back([this] { wait(); });
     } catch (const std::system_error&) {  // no more to be had: those there are do it all
     }
   }
   ~Team() {
-    round_.store(-1, std::memory_order_release);
+    stop_.store(true, std::memory_order_release);
     for (auto& t : team_) t.join();
   }
   template <class Work>
   void share(int groups, Work work) {
-    const int all = static_cast<int>(team_.size()) + 1;
-    if (all == 1 || groups == 1) {
+    if (team_.empty() || groups == 1) {
       for (int g = 0; g < groups; ++g) work(g);
       return;
     }
-    struct Job {
-      Work* work;
-      int groups, all;
-    } job{&work, groups, all};
-    job_ = &job;
-    run_ = [](void* j, int me) {
-      auto* job = static_cast<Job*>(j);
-      for (int g = me; g < job->groups; g += job->all) (*job->work)(g);
-    };
-    left_.store(all - 1, std::memory_order_relaxed);
-    round_.fetch_add(1, std::memory_order_release);
-    run_(job_, 0);
-    while (left_.load(std::memory_order_acquire) > 0) std::this_thread::yield();
+    job_ = &work;
+    run_ = [](void* job, int g) { (*static_cast<Work*>(job))(g); };
+    done_.store(0, std::memory_order_relaxed);
+    const uint64_t round = ++round_ << 16 | static_cast<uint64_t>(groups) << 8;
+    ticket_.store(round, std::memory_order_release);
+    while (take()) {
+    }
+    while (done_.load(std::memory_order_acquire) < groups) std::this_thread::yield();
   }
 
  private:
-  void wait(int me) {
-    int64_t seen = 0;
-    for (int idle = 0;; ++idle) {
-      const int64_t now = round_.load(std::memory_order_acquire);
-      if (now < 0) return;
-      if (now == seen) {
-        if (idle > 2000) std::this_thread::yield();
-        continue;
-      }
-      seen = now;
-      idle = 0;
-      run_(job_, me);
-      left_.fetch_sub(1, std::memory_order_release);
+  // Takes the next tile of the present round, if there is one. The ticket is (round, tiles, tile)
+  // in one word: a tile can only be taken in the round that it was seen in.
+  bool take() {
+    uint64_t ticket = ticket_.load(std::memory_order_acquire);
+    const int g = static_cast<int>(ticket & 255), groups = static_cast<int>(ticket >> 8 & 255);
+    if (g >= groups) return false;
+    if (!ticket_.compare_exchange_strong(ticket, ticket + 1, std::memory_order_acq_rel))
+      return true;  // another was faster: look again
+    run_(job_, g);
+    done_.fetch_add(1, std::memory_order_release);
+    return true;
+  }
+  void wait() {
+    for (int idle = 0; !stop_.load(std::memory_order_acquire); ++idle) {
+      if (take()) idle = 0;
+      if (idle > 4000) std::this_thread::yield();
     }
   }
   std::vector<std::thread> team_;
-  std::atomic<int64_t> round_{0};
-  std::atomic<int> left_{0};
+  std::atomic<uint64_t> ticket_{0};
+  std::atomic<int> done_{0};
+  std::atomic<bool> stop_{false};
+  uint64_t round_ = 0;
   void* job_ = nullptr;
   void (*run_)(void*, int) = nullptr;
 };
