@@ -12,18 +12,15 @@ interrupted and one of some microseconds is not, and the growth would be that of
 
 from __future__ import annotations
 
-import os
-
-os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"  # before NumPy loads
-
 import argparse
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import common  # first: it sets the number of BLAS threads
 import numpy as np
-from run import medians, save, table
+from common import medians, save, table
 
 from onkel import core
 from onkel.core.forest import additive_matrix, forest
@@ -31,7 +28,7 @@ from onkel.core.frame import Frame
 from onkel.core.layout import LANES, Op
 from onkel.core.split import ExpPoly, Poly
 
-FIGURE = Path(__file__).resolve().parent.parent / "reports" / "trees.png"
+FIGURE = common.REPORTS / "trees.png"
 TERMS = (10**3, 10**4, 10**5, 10**6)
 COORDINATES = (1, 8)
 BLOCK = 256
