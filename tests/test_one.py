@@ -193,7 +193,7 @@ def test_ages_and_windows_in_the_lane(rng, case):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_threads_change_no_bit(rng, dtype):
     """Enough to sum for several tiles at a time, which threads share."""
-    X = rng.normal(size=(1200, 300)).astype(dtype)
+    X = rng.normal(size=(1200, 900)).astype(dtype)
     y = np.sin(X[:, 0])
     results = []
     for jobs in (1, 2, 3):
@@ -207,7 +207,7 @@ def test_threads_change_no_bit(rng, dtype):
 
 @pytest.mark.parametrize("window", [{"terms": 600}, {"age": 650}, {"terms": None}], ids=repr)
 def test_several_tiles_at_a_time_equal_rows_one_by_one(rng, window):
-    X = rng.normal(size=(1000, 256))
+    X = rng.normal(size=(1000, 1000))
     y = np.sin(X[:, :1])
     parts = {"kernel": kernels.Gaussian(0.002), "loss": "squared", "scale": False}
     wide = KernelRegressor(expansion=expansions.Window(**window), **parts)

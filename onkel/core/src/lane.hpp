@@ -23,7 +23,7 @@ using onkel::Lane;
 
 constexpr int64_t kMostOld = 64;      // terms that a handful of rows may push out
 constexpr int kGroups = 4;            // tiles of rows at a time, where there is much to sum
-constexpr int64_t kShared = 1 << 17;  // from so many stored numbers on
+constexpr int64_t kShared = 1 << 19;  // from so many stored numbers on
 constexpr double kFold = 1e-3;        // a global scale below this is folded into the coefficients
 
 // One value of a kernel, in double precision.
@@ -199,13 +199,24 @@ template <class T, int R>
 inline const T* among(const Lane<T>& k, const Needs& needs, const Hand<T, R>& h,
                       const Hand<T, R>& o, Tile<T, 1>& tile) {
   static_assert(R * R <= kLanes);
-  T dot[R][R] = {}, dist2[R][R] = {}, dist1[R][R] = {};
+  typedef T Row __attribute__((vector_size(R * sizeof(T))));
   const bool direct = needs.dist2 && !needs.dot && k.d <= kDirect;
-  if (needs.dot || (needs.dist2 && !direct))
-    for (int64_t f = 0; f < k.d; ++f)
-      for (int i = 0; i < R; ++i)
-        for (int j = 0; j < R; ++j) dot[i][j] += h.q[f * R + i] * o.v[f * R + j];
-  if (direct || needs.dist1)
+  if (needs.dot || (needs.dist2 && !direct)) {
+    Row dot[R];
+    for (int i = 0; i < R; ++i) dot[i] = Row{};
+    for (int64_t f = 0; f < k.d; ++f) {
+      const Row other = load<Row>(o.v + f * R);
+      for (int i = 0; i < R; ++i) dot[i] = dot[i] + h.q[f * R + i] * other;
+    }
+    for (int i = 0; i < R; ++i)
+      for (int j = 0; j < R; ++j) {
+        const T product = dot[i][j] + h.off[i], apart = h.norm[i] + o.norm[j] - 2 * product;
+        tile.dot[i * R + j] = product;
+        tile.dist2[i * R + j] = apart > 0 ? apart : 0;
+      }
+  }
+  if (direct || needs.dist1) {
+    T dist2[R][R] = {}, dist1[R][R] = {};
     for (int64_t f = 0; f < k.d; ++f)
       for (int i = 0; i < R; ++i)
         for (int j = 0; j < R; ++j) {
@@ -213,13 +224,12 @@ inline const T* among(const Lane<T>& k, const Needs& needs, const Hand<T, R>& h,
           dist1[i][j] += std::fabs(gap);
           dist2[i][j] += gap * gap;
         }
-  for (int i = 0; i < R; ++i)
-    for (int j = 0; j < R; ++j) {
-      tile.dot[i * R + j] = dot[i][j] + h.off[i];
-      const T apart = h.norm[i] + o.norm[j] - 2 * tile.dot[i * R + j];
-      tile.dist2[i * R + j] = direct ? dist2[i][j] : (apart > 0 ? apart : 0);
-      tile.dist1[i * R + j] = dist1[i][j];
-    }
+    for (int i = 0; i < R; ++i)
+      for (int j = 0; j < R; ++j) {
+        if (direct) tile.dist2[i * R + j] = dist2[i][j];
+        tile.dist1[i * R + j] = dist1[i][j];
+      }
+  }
   evaluate<T, 1>(tile, k.program);
   return tile.slot[0];
 }
@@ -501,7 +511,8 @@ inline bool learn_block(Lane<T>& k, Scratch<T, R>& memory, int64_t start, int64_
     against_terms<T, R>(k, needs, memory.hands[g], memory.tiles[g],
                         {size(g), old, all, at.base + g * R * columns, at.kernel + g * R * all});
   });
-  for (int g = 0; g < groups; ++g)
+  if (n == 1) at.kernel[old] = memory.hands[0].diag[0];
+  for (int g = 0; n > 1 && g < groups; ++g)
     for (int o = 0; o <= g; ++o) {
       const T* own = among<T, R>(k, needs, memory.hands[g], memory.hands[o], memory.own);
       for (int64_t i = 0; i < size(g); ++i)
