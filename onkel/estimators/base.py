@@ -234,6 +234,17 @@ class Estimator:
             one = self._one = One(learner)
         return one
 
+    @staticmethod
+    def _lone(X: Any, y: Any = None) -> tuple[Any, Any] | None:
+        """Return row and target of a call that brings a single one as arrays, else None."""
+        if X.__class__ is not np.ndarray or X.ndim != 2 or len(X) != 1:
+            return None
+        if y is None:
+            return X[0], None
+        if y.__class__ is not np.ndarray or y.shape != (1,):
+            return None
+        return X[0], y.item()
+
     def _quick(self, row: Any, y: float) -> One | None:
         """Learn one row the cheap way, if that is possible; else None, and nothing changed."""
         one = self._single()

@@ -53,7 +53,9 @@ class Classifier(Estimator):
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn rows, in order; classes may be named beforehand or appear on the way."""
-        self._learn(X, y, classes, sample_weight)
+        lone = self._lone(X, y) if classes is None and sample_weight is None else None
+        if lone is None or not self._learn_lone(*lone):
+            self._learn(X, y, classes, sample_weight)
         return self
 
     def predict_then_learn(
@@ -79,13 +81,17 @@ class Classifier(Estimator):
 
     def learn_one(self, row: Any, y: Any) -> Self:
         """Learn one row."""
+        return self if self._learn_lone(row, y) else self.partial_fit([row], [y])
+
+    def _learn_lone(self, row: Any, y: Any) -> bool:
+        """Learn one row the cheap way; False if that is not possible, and nothing changed."""
         target = self._side_of(y) if self.class_weight is None else None
         one = None if target is None else self._quick(row, target)
         if one is None or target is None:
-            return self.partial_fit([row], [y])
+            return False
         self._learner.mistakes += target * one.bound.score <= 0
         self.class_count_[y] += 1
-        return self
+        return True
 
     def _side_of(self, y: Any) -> float | None:
         """Return +1 or -1 for a known label of two that share an output, else None."""

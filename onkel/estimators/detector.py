@@ -112,7 +112,9 @@ class NoveltyDetector(Estimator):
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn rows, in order; `y` is ignored."""
-        self._learn(X, sample_weight)
+        lone = self._lone(X) if sample_weight is None else None
+        if lone is None or self._quick(lone[0], 0.0) is None:
+            self._learn(X, sample_weight)
         return self
 
     def predict_then_learn(

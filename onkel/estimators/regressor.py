@@ -36,7 +36,9 @@ class Regressor(Estimator):
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn rows, in order."""
-        self._learn(X, y, sample_weight)
+        lone = self._lone(X, y) if sample_weight is None and y is not None else None
+        if lone is None or not self._learn_lone(*lone):
+            self._learn(X, y, sample_weight)
         return self
 
     def predict_then_learn(
@@ -57,10 +59,12 @@ class Regressor(Estimator):
 
     def learn_one(self, row: Any, y: Any) -> Self:
         """Learn one row."""
+        return self if self._learn_lone(row, y) else self.partial_fit([row], [y])
+
+    def _learn_lone(self, row: Any, y: Any) -> bool:
+        """Learn one row the cheap way; False if that is not possible, and nothing changed."""
         plain = isinstance(y, (float, int, np.floating, np.integer))
-        if plain and self._quick(row, float(y)) is not None:
-            return self
-        return self.partial_fit([row], [y])
+        return plain and self._quick(row, float(y)) is not None
 
     def predict_one(self, row: Any) -> Any:
         """Predict one row; 0 before anything is known."""
