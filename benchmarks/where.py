@@ -1,9 +1,9 @@
 """Where the time goes: a row of predict_then_learn, split into terms, the row itself, the call.
 
-``python benchmarks/where.py``: seconds of the processor, one thread, float32, Gaussian kernel, every
-example stored. A straight line through calls of many and few rows, at many and few terms, gives the
-cost of one term, of one row beside its terms (making it ready, its pairs, the scalar step, storing it)
-and of one call (checks, Python, a copy to come back to).
+``python benchmarks/where.py``: seconds of the processor, one thread, float32, Gaussian kernel,
+every example stored. A straight line through calls of many and few rows, at many and few terms,
+gives the cost of one term, of one row beside its terms (making it ready, its pairs, the scalar
+step, storing it) and of one call (checks, Python, a copy to come back to).
 """
 
 from __future__ import annotations
