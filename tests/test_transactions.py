@@ -47,7 +47,7 @@ def learner_bits(model):
     return {
         k: v.tobytes() if isinstance(v, np.ndarray) else v
         for k, v in parts.items()
-        if isinstance(v, (np.ndarray, int, float))
+        if isinstance(v, (np.ndarray, int, float)) and k != "weights"  # made from the others
     }
 
 

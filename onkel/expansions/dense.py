@@ -56,7 +56,7 @@ class Journal:
     def restored(self) -> dict[str, Any]:
         """Return the fields as they were."""
         self._play_back(self.notes or [])
-        return self.fields
+        return {**self.fields, "weights": None, "journal": None}
 
 
 class DenseTerms:
@@ -346,17 +346,32 @@ class DenseTerms:
         first_trial: int, data: tuple[Array, ...], out: tuple[Array, ...],
     ) -> int:  # fmt: skip
         """Learn rows in place, as many as go without anything unusual; return how many."""
-        rows = len(data[0])
+        rows, oldest = len(data[0]), int(data[4][-1])
         if min(self.count + rows, cap) > len(self.births):
             self._grow(min(self.count + rows, cap))
         if self.journal is not None:
-            self.journal.copy_now()
+            going = max(self.older_than(oldest), self.count + rows - cap, 0)
+            self._note_ring(min(going, self.count), rows)
         program, numbers, invariant, clip, arrays = self._bound()
         done, self.head, self.count = core.lane(
             program, numbers, invariant, clip, arrays, (self.head, self.count, cap), state, parts,
             flags, first_trial, data, out,
         )  # fmt: skip
         return done
+
+    def _note_ring(self, going: int, coming: int) -> None:
+        """Note what the next rows may overwrite: so many of the oldest, so many behind the last."""
+        assert self.journal is not None
+        if 2 * (going + coming) > len(self.births):
+            self.journal.copy_now()
+            return
+        panel, lane = self.slots(0, going)
+        self.journal.note(self.coef, (panel, slice(None), lane))
+        panel, lane = self.slots(self.count, self.count + coming)
+        self.journal.note(self.panels, (panel, slice(None), lane))
+        self.journal.note(self.norms, (panel, lane))
+        self.journal.note(self.coef, (panel, slice(None), lane))
+        self.journal.note(self.births, (panel * LANES + lane,))
 
     def _bound(self) -> tuple[Any, ...]:
         """Program, frame and arrays, as the compiled core takes them."""

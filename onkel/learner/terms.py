@@ -154,6 +154,7 @@ class TermLearner(Learner):
         if not done:
             return None
         own[:done] = np.where(kept[:done], trials[:done], 0)
+        self._fold_if_far()
         return self.targets.raw(score[:done]), self.targets.raw_widths(limit[:done])
 
     def _try_block(
@@ -236,9 +237,7 @@ class TermLearner(Learner):
         own[which] = self.t + 1 + which
         if result.wiped.any():
             self._remove_emptied()
-        scale = np.abs(self.state[:, Field.SCALE])
-        if np.any((scale < FOLD) | (scale * FOLD > 1)):
-            self._fold()
+        self._fold_if_far()
         if result.stale_norm:
             self.state[:, Field.NORM2] = np.maximum(self.norm2(), 0.0)
 
@@ -268,6 +267,11 @@ class TermLearner(Learner):
             share = np.abs(coef[~keep, c:]) * size[~keep, None]
             self.state[:, Field.DROPPED_AVERAGE] += share.sum(axis=0)
         terms.select(keep)
+
+    def _fold_if_far(self) -> None:
+        scale = np.abs(self.state[:, Field.SCALE])
+        if np.any((scale < FOLD) | (scale * FOLD > 1)):
+            self._fold()
 
     def _fold(self) -> None:
         """Multiply the global scale into the coefficients, and start it at 1 again."""

@@ -112,7 +112,8 @@ class One {
 
   // Learns trial `t`; false if this row is not for here, nothing changed.
   bool learn(const In<T>& x, double y, int64_t t) {
-    if (!fits(x) || !(std::fabs(y) <= 1e150)) return false;
+    const double scale = std::fabs(k_.state[onkel::kFieldScale]);  // far: to be folded elsewhere
+    if (!fits(x) || !(std::fabs(y) <= 1e150) || scale < 1e-3 || scale > 1e3) return false;
     k_.x = x.data();
     y_ = (y - center_) / spread_;
     k_.first_trial = t;

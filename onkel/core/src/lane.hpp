@@ -142,24 +142,14 @@ inline void store_terms(Lane<T>& k, const Hand<T, R>& h, int64_t n, const uint8_
   }
 }
 
+// Whether a global scale has gone so far that the caller must fold it into the coefficients.
 template <class T>
-inline void fold(Lane<T>& k) {
-  bool needed = false;
+inline bool must_fold(const Lane<T>& k) {
   for (int64_t c = 0; c < k.columns; ++c) {
     const double scale = std::fabs(k.state[c * onkel::kFields + onkel::kFieldScale]);
-    needed |= scale < kFold || scale * kFold > 1;
+    if (scale < kFold || scale * kFold > 1) return true;
   }
-  if (!needed) return;
-  for (int64_t p = 0; p < k.capacity; ++p)
-    for (int64_t c = 0; c < k.columns; ++c) {
-      const double scale = k.state[c * onkel::kFields + onkel::kFieldScale];
-      double* a = k.coef + (p * k.columns + c) * kLanes;
-      for (int64_t l = 0; l < kLanes; ++l) {
-        a[l] *= scale;
-        k.weights[(p * k.columns + c) * kLanes + l] = static_cast<T>(a[l]);
-      }
-    }
-  for (int64_t c = 0; c < k.columns; ++c) k.state[c * onkel::kFields + onkel::kFieldScale] = 1;
+  return false;
 }
 
 template <class T, int R>
@@ -537,7 +527,6 @@ inline bool learn_block(Lane<T>& k, Scratch<T, R>& memory, int64_t start, int64_
   for (int g = 0; g < groups; ++g)
     store_terms<T, R>(k, memory.hands[g], size(g), at.kept + g * R, at.coef + g * R * columns,
                       k.first_trial + start + g * R);
-  fold(k);
   return true;
 }
 
@@ -612,6 +601,7 @@ inline void learn_rows(Lane<T>& k) {
                            [&](int groups, auto work) { team.share(groups, work); }))
       return;
     k.done += n;
+    if (must_fold(k)) return;
   }
 }
 
