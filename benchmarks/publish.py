@@ -86,7 +86,7 @@ def _limit(report: dict[str, Any]) -> list[Row]:
         {
             "one thread": f"per example and term, {row['workload']}",
             "takes": f"{cell(row['ns'])} ns",
-            "beside": f"{row['onkel / L']:.2g} × the machine's limit; "
+            "beside": f"{row['onkel / L']:.2f} × the machine's limit; "
             f"a NumPy loop takes {row['NumPy loop / onkel']:.2g} ×",
         }
         for row in _table("limit", report)
@@ -99,7 +99,7 @@ def _one(report: dict[str, Any]) -> list[Row]:
     for row in _table("one", report):
         beside = f"a NumPy loop takes {row['NumPy loop / onkel']:.2g} ×"
         if not isinstance(row["River / onkel"], str):
-            beside += f", River's random features {row['River / onkel']:.2g} ×"
+            beside += f", River's random features {row['River / onkel']:,.0f} ×"
         if row["call"] in ("learn_one", "predict_one"):
             name = f"`{row['call']}`, 300 terms, d = 50"
             rows.append({"one thread": name, "takes": f"{cell(row['us'])} µs", "beside": beside})
