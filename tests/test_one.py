@@ -220,3 +220,42 @@ def test_several_tiles_at_a_time_equal_rows_one_by_one(rng, window):
                         for i in range(0, 1000, 3)])  # fmt: skip
     np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)
     assert wide.n_terms_ == narrow.n_terms_
+
+
+@pytest.mark.parametrize("rows", [6, 24, 60])
+def test_a_refused_call_in_which_the_window_ran_empty(rng, rows):
+    """Terms of age 5 all expire while nothing is learned; then a row is refused."""
+    X = rng.normal(size=(400, 2)) + 3.0  # one side only: the perceptron is right for a while
+    model = KernelClassifier(
+        kernel=kernels.Polynomial(3, gamma=1.0), rule="perceptron", scale=False,
+        expansion=expansions.Window(age=5),
+    ).partial_fit(X[:300], np.ones(300, int), classes=[0, 1])  # fmt: skip
+    later = X[300 : 300 + rows].copy()
+    later[-1] = 1e120
+    for _ in range(5):
+        before = pickle.dumps(model)
+        with pytest.raises(ValueError, match=f"Row {rows - 1}"):
+            model.partial_fit(later, np.ones(rows, int))
+        assert pickle.dumps(model) == before
+        model.learn_one(X[350], 1)
+
+
+@pytest.mark.parametrize("step", [1, 5])
+def test_single_rows_follow_data_that_leave_their_centre(rng, step):
+    """Time stamps in single precision: distances are taken near the data, not near zero."""
+    n = 600
+    X = (np.arange(n)[:, None] * 50.0 + rng.normal(size=(n, 1))).astype(np.float32)
+    y = (rng.random(n) < 0.5).astype(int)
+    parts = {"kernel": kernels.Gaussian(0.5), "scale": False,
+             "expansion": expansions.Window(terms=40)}  # fmt: skip
+    single, double = KernelClassifier(**parts), KernelClassifier(**parts)
+    for i in range(0, n, step):
+        if step == 1:
+            single.learn_one(X[i], int(y[i]))
+        else:
+            single.partial_fit(X[i : i + step], y[i : i + step])
+    double.partial_fit(X.astype(np.float64), y)
+    probe = X[-40:] + np.float32(0.5)
+    close = np.abs(single.decision_function(probe) - double.decision_function(probe))
+    assert close.max() < 0.01
+    assert abs(float(single._learner.frame.center[0]) - float(X[-1, 0])) < 50.0 * 200

@@ -277,7 +277,7 @@ def lane(
 
 
 def one(dtype: Any, *parts: Any) -> Any:
-    """Bind all that learning single rows needs (``src/bind_one.cpp``)."""
+    """Bind all that learning single rows needs (``src/bind_lane.cpp``)."""
     assert _native is not None
     return (_native.OneF if dtype == np.float32 else _native.OneD)(*parts)
 

@@ -117,22 +117,9 @@ def lane_f(
     data: tuple[Array, ...],
     out: tuple[Array, ...],
 ) -> tuple[int, int, int]: ...
-def lane_d(
-    program: Program,
-    frame: tuple[Array, ...],
-    invariant: bool,
-    clip: float,
-    terms: tuple[Array, ...],
-    ring: tuple[int, int, int],
-    state: Array,
-    loss: NativeLoss,
-    rule: NativeRule,
-    intercept: bool,
-    threads: int,
-    first_trial: int,
-    data: tuple[Array, ...],
-    out: tuple[Array, ...],
-) -> tuple[int, int, int]: ...
+
+lane_d = lane_f
+
 def moments(rows: Array, seen: int, horizon: float, mean: Array, variance: Array) -> None: ...
 
 class Forest:

@@ -6,11 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from onkel.learner.terms import TermLearner
+from onkel.learner.terms import EVERY, TermLearner
 from onkel.scaling import Moments, next_refresh
-
-EVERY = 64
-"""Every so many trials the general path takes the row, and looks whether data left the centre."""
 
 
 class One:
@@ -25,9 +22,8 @@ class One:
         targets, scale = learner.targets, learner.settings.scale
         self.moments = [m for m, on in ((learner.moments, scale), (targets.moments, targets.active))
                         if on]  # fmt: skip
-        age = learner.window.age if learner.window.growth is None else 0
         self.bound = learner.terms.one(
-            (learner.window.cap, age), learner.state,
+            (learner.window.cap, learner.window.age), learner.state,
             (learner.loss.native(), learner.rule.native()), learner.settings.intercept,
             float(learner.rule.constant),  # type: ignore[attr-defined]
             (float(targets.center[0]), float(targets.spread[0])) if targets.active else (0.0, 1.0),

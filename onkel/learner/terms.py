@@ -25,6 +25,8 @@ Array = NDArray[Any]
 
 AHEAD = 8192
 """Rows that are handed to the fast lane at once."""
+EVERY = 64
+"""Single rows are looked at every so many trials: have the data left the centre behind?"""
 FOLD = 1e-3
 """A global scale below this (or above its inverse) is folded into the coefficients."""
 SMALL = 1e-100
@@ -139,7 +141,7 @@ class TermLearner(Learner):
         self, X: Array, Y: Array, weight: Array, own: Array
     ) -> tuple[Array, Array] | None:
         n, trials = len(X), self.t + 1 + np.arange(len(X))
-        if n > 1 or self.t % 64 == 0:
+        if n > 1 or trials[0] % EVERY == 0:
             self.terms = self.terms.following(np.asarray(X[0], float))
         y = np.ascontiguousarray(self.targets.standardised(Y), np.float64)
         score, limit = np.empty((2, n, self.columns))

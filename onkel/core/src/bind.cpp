@@ -1,9 +1,7 @@
-// The one binding file: checks shapes, releases the GIL, chooses the instruction set.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
+// The module: chooses the instruction set, checks shapes, releases the GIL.
+#include "bind.hpp"
+
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <atomic>
@@ -15,11 +13,6 @@
 #include <thread>
 #include <tuple>
 #include <vector>
-
-#include "api.hpp"
-
-namespace nb = nanobind;
-using namespace nb::literals;
 
 namespace onkel {
 #ifdef ONKEL_X86_LEVELS
@@ -68,33 +61,6 @@ void use_level(const std::string& name) {
       return;
     }
   throw std::invalid_argument("this processor has no instruction set level '" + name + "'");
-}
-
-template <class T>
-using In = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Out = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
-using NodeTuple = std::tuple<int, double, double, int>;
-
-void require(bool ok, const char* what) {
-  if (!ok) throw std::invalid_argument(std::string("onkel core: ") + what);
-}
-
-std::vector<Node> nodes_of(const std::vector<NodeTuple>& program) {
-  require(!program.empty() && program.size() < 1000, "a kernel program has 1 to 999 nodes");
-  std::vector<Node> nodes;
-  int depth = 0;
-  for (const auto& [op, a, b, c] : program) {
-    require(op >= 0 && op <= onkel::kScale, "unknown kernel operation");
-    if (op == onkel::kSum || op == onkel::kProduct)
-      --depth;
-    else if (op != onkel::kScale)
-      ++depth;
-    require(depth >= 1 && depth <= onkel::kMaxDepth, "a kernel nests too deep");
-    nodes.push_back({op, a, b, c});
-  }
-  require(depth == 1, "a kernel program must leave one value");
-  return nodes;
 }
 
 template <class T>
@@ -213,19 +179,6 @@ void matrix(const std::vector<NodeTuple>& program, const In<T>& q, const In<T>& 
     current->matrix_d(text, queries, terms, n, out.data());
 }
 
-using LossTuple = std::tuple<int, double, double>;
-using RuleTuple = std::tuple<int, double, double, double, double, double, double>;
-
-onkel::Loss loss_of(const LossTuple& loss) {
-  const auto& [code, nu, extra] = loss;
-  return {code, nu, extra};
-}
-
-onkel::Rule rule_of(const RuleTuple& rule) {
-  const auto& [code, lambda, threshold_rate, power, support_rate, radius, extra] = rule;
-  return {code, lambda, threshold_rate, power, support_rate, radius, extra};
-}
-
 std::tuple<int64_t, int64_t, int64_t, bool> steps(
     const In<double>& kernel, const In<double>& base, const In<double>& old_coef,
     const In<double>& diag, const In<int64_t>& births, int64_t live, int64_t first_trial,
@@ -319,87 +272,6 @@ int64_t primal(const In<double>& x, const In<double>& y, const In<double>& weigh
   return out.bad_row;
 }
 
-// frame = (center, unit, width, shift, width in the rows' type), terms = (panels, norms, coef,
-// weights, births), ring = (head, count, cap), data = (x, y, weight, eta, oldest), out = (score,
-// limit, kept). Returns how many rows were learned, and the ring's new head and count.
-template <class T>
-std::tuple<int64_t, int64_t, int64_t> lane(
-    const std::vector<NodeTuple>& program,
-    const std::tuple<In<double>, In<double>, In<double>, In<double>, In<T>>& frame, bool invariant,
-    double clip, const std::tuple<Out<T>, Out<T>, Out<double>, Out<T>, Out<int64_t>>& terms,
-    std::tuple<int64_t, int64_t, int64_t> ring, const Out<double>& state, const LossTuple& loss,
-    const RuleTuple& rule, bool intercept, int threads, int64_t first_trial,
-    const std::tuple<In<T>, In<double>, In<double>, In<double>, In<int64_t>>& data,
-    const std::tuple<Out<double>, Out<double>, Out<uint8_t>>& out) {
-  const auto nodes = nodes_of(program);
-  const auto& [center, unit, width, shift, width_t] = frame;
-  const auto& [panels, norms, coef, weights, births] = terms;
-  const auto& [x, y, weight, eta, oldest] = data;
-  const auto& [score, limit, kept] = out;
-  onkel::Lane<T> k{};
-  require(x.ndim() == 2 && y.ndim() == 2 && panels.ndim() == 3 && coef.ndim() == 3,
-          "the lane's arrays have the wrong number of axes");
-  const size_t rows = x.shape(0), d = x.shape(1), columns = y.shape(1);
-  const size_t capacity = panels.shape(0), slots = capacity * onkel::kLanes;
-  require(panels.shape(1) == d && panels.shape(2) == onkel::kLanes && norms.size() == slots &&
-              births.size() == slots && coef.shape(0) == capacity && coef.shape(1) == columns &&
-              coef.shape(2) == onkel::kLanes && weights.size() == coef.size(),
-          "the lane's terms have the wrong size");
-  require(center.size() == d && unit.size() == d && width.size() == d && shift.size() == d &&
-              width_t.size() == d,
-          "the lane's frame has the wrong size");
-  require(y.shape(0) == rows && weight.size() == rows && eta.size() == rows &&
-              oldest.size() == rows && kept.size() == rows && score.size() == y.size() &&
-              limit.size() == y.size() && state.size() == columns * onkel::kFields,
-          "the lane's rows have the wrong size");
-  const auto [head, count, cap] = ring;
-  require(head >= 0 && count >= 0 && count <= static_cast<int64_t>(slots) && cap >= 1 &&
-              head < std::max<int64_t>(static_cast<int64_t>(slots), 1),
-          "the lane's ring is not one");
-  k = {{nodes.data(), static_cast<int>(nodes.size())},
-       static_cast<int64_t>(d),
-       static_cast<int64_t>(columns),
-       center.data(),
-       unit.data(),
-       width.data(),
-       shift.data(),
-       width_t.data(),
-       invariant,
-       clip,
-       panels.data(),
-       norms.data(),
-       coef.data(),
-       weights.data(),
-       births.data(),
-       static_cast<int64_t>(capacity),
-       head,
-       count,
-       state.data(),
-       loss_of(loss),
-       rule_of(rule),
-       intercept,
-       false,
-       static_cast<int64_t>(rows),
-       first_trial,
-       cap,
-       x.data(),
-       y.data(),
-       weight.data(),
-       eta.data(),
-       oldest.data(),
-       score.data(),
-       limit.data(),
-       kept.data(),
-       threads,
-       0};
-  nb::gil_scoped_release release;
-  if constexpr (sizeof(T) == 4)
-    current->lane_f(k);
-  else
-    current->lane_d(k);
-  return {k.done, k.head, k.count};
-}
-
 // Welford with forgetting: weight 1/min(t, horizon) for the t-th row; population variance.
 void moments(const In<double>& rows, int64_t seen, double horizon, const Out<double>& mean,
              const Out<double>& variance) {
@@ -408,24 +280,16 @@ void moments(const In<double>& rows, int64_t seen, double horizon, const Out<dou
   const size_t d = rows.shape(1);
   double *m = mean.data(), *v = variance.data();
   nb::gil_scoped_release release;
-  for (size_t i = 0; i < rows.shape(0); ++i) {
-    const double share =
-        1.0 / std::min(static_cast<double>(seen) + static_cast<double>(i) + 1.0, horizon);
-    const double* x = rows.data() + i * d;
-    for (size_t j = 0; j < d; ++j) {
-      const double delta = x[j] - m[j];
-      const double move = share * delta;
-      m[j] += move;
-      v[j] = (1.0 - share) * (v[j] + move * delta);
-    }
-  }
+  for (size_t i = 0; i < rows.shape(0); ++i)
+    take_moments(rows.data() + i * d, d, static_cast<double>(seen) + static_cast<double>(i),
+                 horizon, m, v);
 }
 
 }  // namespace
 
 const onkel::Table& onkel::current_table() { return *current; }
 void bind_tree(nb::module_& m);  // in bind_tree.cpp
-void bind_one(nb::module_& m);   // in bind_one.cpp
+void bind_lane(nb::module_& m);  // in bind_lane.cpp
 
 NB_MODULE(_native, m) {
   m.attr("LANES") = onkel::kLanes;
@@ -439,9 +303,7 @@ NB_MODULE(_native, m) {
   m.def("matrix", &matrix<double>);
   m.def("steps", &steps);
   m.def("primal", &primal);
-  m.def("lane_f", &lane<float>);
-  m.def("lane_d", &lane<double>);
   m.def("moments", &moments);
   bind_tree(m);
-  bind_one(m);
+  bind_lane(m);
 }

@@ -1,0 +1,306 @@
+// A handful of rows against the stored terms and against themselves, from the features through the
+// kernel to the weighted sum without leaving registers where the kernel allows it.
+#pragma once
+#include <algorithm>
+#include <cmath>
+
+#include "api.hpp"
+#include "rows.hpp"
+
+namespace {
+
+using onkel::Lane;
+
+// One value of a kernel, in double precision.
+inline double evaluate_one(Program program, double dot, double dist2, double dist1) {
+  double stack[onkel::kMaxDepth] = {};
+  int top = -1;
+  for (int i = 0; i < program.size; ++i) {
+    const Node node = program.nodes[i];
+    const double s = node.a * std::sqrt(dist2);
+    switch (node.op) {
+      case onkel::kGaussian:
+        stack[++top] = std::exp(-node.a * dist2);
+        break;
+      case onkel::kLaplacian:
+        stack[++top] = std::exp(-node.a * dist1);
+        break;
+      case onkel::kMatern32:
+        stack[++top] = (1 + s) * std::exp(-s);
+        break;
+      case onkel::kMatern52:
+        stack[++top] = (1 + s + s * s / 3) * std::exp(-s);
+        break;
+      case onkel::kLinear:
+        stack[++top] = dot;
+        break;
+      case onkel::kPolynomial:
+        stack[++top] = std::pow(node.a * dot + node.b, node.c);
+        break;
+      case onkel::kScale:
+        stack[top] *= node.a;
+        break;
+      default:
+        stack[top - 1] =
+            node.op == onkel::kSum ? stack[top - 1] + stack[top] : stack[top - 1] * stack[top];
+        --top;
+    }
+  }
+  return stack[0];
+}
+
+// v = (x - center) unit, kept so small that differences of far values stay finite.
+template <class T>
+inline void coordinates(const Lane<T>& k, const T* x, const double* limit, double* v) {
+  for (int64_t j = 0; j < k.d; ++j) v[j] = (static_cast<double>(x[j]) - k.center[j]) * k.unit[j];
+  if (k.invariant)
+    for (int64_t j = 0; j < k.d; ++j) {
+      const double low = v[j] < -limit[j] ? -limit[j] : v[j];
+      v[j] = low > limit[j] ? limit[j] : low;
+    }
+}
+
+template <class T>
+inline int64_t slot_of(const Lane<T>& k, int64_t i) {
+  const int64_t slot = k.head + i, slots = k.capacity * kLanes;  // a division would cost more
+  return slot < slots ? slot : slot - slots;
+}
+
+// A handful of rows, [feature][row] as the sums want them: one load serves a broadcast each.
+template <class T, int R>
+struct Hand {
+  T *q, *v;  // [d][R]
+  T off[R] = {}, norm[R] = {};
+  double diag[R] = {};
+};
+
+template <class T, int R>
+inline bool take_rows(const Lane<T>& k, int64_t start, int64_t n, const double* limit, double* v,
+                      Hand<T, R>& h) {
+  for (int64_t i = 0; i < R; ++i) {
+    if (i >= n) {
+      for (int64_t j = 0; j < k.d; ++j) h.q[j * R + i] = h.v[j * R + i] = 0;
+      continue;
+    }
+    coordinates(k, k.x + (start + i) * k.d, limit, v);
+    VecD length = VecD{};
+    constexpr int W = Simd<double>::width;
+    double* z = v + k.d;  // room for a vector beyond the last feature, which stays 0
+    for (int64_t j = 0; j < k.d; ++j) z[j] = k.width[j] * (v[j] - k.shift[j]);
+    for (int64_t j = k.d; j % W; ++j) z[j] = 0;
+    for (int64_t j = 0; j < k.d; j += W) length = length + load<VecD>(z + j) * load<VecD>(z + j);
+    for (int64_t j = 0; j < k.d; ++j) {
+      h.v[j * R + i] = static_cast<T>(v[j]);
+      z[j] *= k.width[j];
+      h.q[j * R + i] = static_cast<T>(z[j]);
+    }
+    if (!k.invariant) {
+      double sum = 0;
+      for (int64_t j = 0; j < k.d; ++j) sum -= z[j] * k.shift[j];
+      h.off[i] = static_cast<T>(sum);
+    }
+    h.norm[i] = static_cast<T>(sum_lanes<double>(length));
+    h.diag[i] = evaluate_one(k.program, static_cast<double>(h.norm[i]), 0, 0);
+    if (!std::isfinite(h.diag[i])) return false;
+  }
+  return true;
+}
+
+// k of one handful's rows at another's, [R][R] from lane 0 of the tile on.
+template <class T, int R>
+inline const T* among(const Lane<T>& k, const Needs& needs, const Hand<T, R>& h,
+                      const Hand<T, R>& o, Tile<T, 1>& tile) {
+  static_assert(R * R <= kLanes);
+  typedef T Row __attribute__((vector_size(R * sizeof(T))));
+  const bool direct = needs.dist2 && !needs.dot && k.d <= kDirect;
+  if (needs.dot || (needs.dist2 && !direct)) {
+    Row dot[R];
+    for (int i = 0; i < R; ++i) dot[i] = Row{};
+    for (int64_t f = 0; f < k.d; ++f) {
+      const Row other = load<Row>(o.v + f * R);
+      for (int i = 0; i < R; ++i) dot[i] = dot[i] + h.q[f * R + i] * other;
+    }
+    for (int i = 0; i < R; ++i)
+      for (int j = 0; j < R; ++j) {
+        const T product = dot[i][j] + h.off[i], apart = h.norm[i] + o.norm[j] - 2 * product;
+        tile.dot[i * R + j] = product;
+        tile.dist2[i * R + j] = apart > 0 ? apart : 0;
+      }
+  }
+  if (direct || needs.dist1) {
+    T dist2[R][R] = {}, dist1[R][R] = {};
+    for (int64_t f = 0; f < k.d; ++f)
+      for (int i = 0; i < R; ++i)
+        for (int j = 0; j < R; ++j) {
+          const T gap = (h.v[f * R + i] - o.v[f * R + j]) * k.width_t[f];
+          dist1[i][j] += std::fabs(gap);
+          dist2[i][j] += gap * gap;
+        }
+    for (int i = 0; i < R; ++i)
+      for (int j = 0; j < R; ++j) {
+        if (direct) tile.dist2[i * R + j] = dist2[i][j];
+        tile.dist1[i * R + j] = dist1[i][j];
+      }
+  }
+  evaluate<T, 1>(tile, k.program);
+  return tile.slot[0];
+}
+
+// Calls visit(panel, kernel values [R][kLanes]) for every panel that holds terms.
+template <class T, int R, class Visit>
+inline void over_panels(const Lane<T>& k, const Needs& needs, Hand<T, R>& h, Tile<T, R>& tile,
+                        Visit visit) {
+  Group<T, R> g;
+  g.q = h.q;
+  g.v = h.v;
+  for (int r = 0; r < R; ++r) {
+    g.off[r] = h.off[r];
+    g.norm[r] = h.norm[r];
+  }
+  g.width = k.width_t;
+  g.d = k.d;
+  const int64_t used = std::min((k.head % kLanes + k.count + kLanes - 1) / kLanes, k.capacity);
+  for (int64_t p = 0; p < used; ++p) {
+    const int64_t panel = (k.head / kLanes + p) % k.capacity;
+    fill_statistics<T, R>(tile, g, k.panels + panel * k.d * kLanes, k.norms + panel * kLanes,
+                          needs);
+    evaluate<T, R>(tile, k.program);
+    visit(p, panel, tile.slot[0]);
+  }
+}
+
+// Where one tile of n rows puts its sums, and its kernel values at the `old` terms.
+struct Part {
+  int64_t n, old, stride;
+  double *base, *kernel;
+};
+
+// Copies kernel values at the oldest terms, which stand in the first two panels.
+template <class T>
+inline void note_oldest(const Lane<T>& k, int64_t panel, const T* values, Part part) {
+  for (int64_t j = 0; j < part.old; ++j) {
+    const int64_t slot = slot_of(k, j);
+    if (slot / kLanes != panel) continue;
+    for (int64_t i = 0; i < part.n; ++i)
+      part.kernel[i * part.stride + j] = static_cast<double>(values[i * kLanes + slot % kLanes]);
+  }
+}
+
+// One panel in registers from the features to the weighted sum: `value(acc, row, lane)` is the
+// kernel. Values are written down only where `keep` is given.
+template <class T, int R, class Add, class Value>
+inline void fused_panel(const T* query, const T* panel, int64_t d, const T* weights,
+                        typename Simd<T>::Vec* sums, T* keep, Add add, Value value) {
+  using V = typename Simd<T>::Vec;
+  constexpr int W = Simd<T>::width;
+  for (int lane = 0; lane < kLanes; lane += 2 * W) {
+    V acc0[R], acc1[R];
+    for (int r = 0; r < R; ++r) acc0[r] = acc1[r] = V{};
+    for (int64_t j = 0; j < d; ++j) {
+      const V s0 = load<V>(panel + j * kLanes + lane);
+      const V s1 = load<V>(panel + j * kLanes + lane + W);
+      for (int r = 0; r < R; ++r) {
+        const V x = broadcast<V>(query[j * R + r]);
+        acc0[r] = add(acc0[r], x, s0, j);
+        acc1[r] = add(acc1[r], x, s1, j);
+      }
+    }
+    const V w0 = load<V>(weights + lane), w1 = load<V>(weights + lane + W);
+    for (int r = 0; r < R; ++r) {
+      const V k0 = value(acc0[r], r, lane), k1 = value(acc1[r], r, lane + W);
+      sums[r] = sums[r] + k0 * w0;
+      sums[r] = sums[r] + k1 * w1;
+      if (keep) {
+        store(keep + r * kLanes + lane, k0);
+        store(keep + r * kLanes + lane + W, k1);
+      }
+    }
+  }
+}
+
+constexpr int64_t kFlush = 16;  // panels whose sums stay in the rows' own type
+
+// One output under a kernel of one operation: sums over the terms that stay.
+template <class T, int R, class Add, class Value>
+inline void fused_sums(const Lane<T>& k, const T* query, T* keep, Part part, Add add, Value value) {
+  using V = typename Simd<T>::Vec;
+  const int64_t used = std::min((k.head % kLanes + k.count + kLanes - 1) / kLanes, k.capacity);
+  V sums[R];
+  for (int r = 0; r < R; ++r) sums[r] = V{};
+  for (int64_t p = 0; p < used; ++p) {
+    const int64_t panel = (k.head / kLanes + p) % k.capacity;
+    const bool first = p < 2 && part.old > 0;
+    fused_panel<T, R>(query, k.panels + panel * k.d * kLanes, k.d, k.weights + panel * kLanes, sums,
+                      first ? keep : nullptr, add, value(k.norms + panel * kLanes));
+    if (first) note_oldest(k, panel, keep, part);
+    if ((p + 1) % kFlush && p + 1 < used) continue;
+    for (int64_t i = 0; i < part.n; ++i) part.base[i] += sum_lanes<T>(sums[i]);
+    for (int r = 0; r < R; ++r) sums[r] = V{};
+  }
+}
+
+// The same for the kernels that people use most; false for others.
+template <class T, int R>
+inline bool simple_sums(const Lane<T>& k, const Hand<T, R>& h, T* keep, Part part) {
+  using V = typename Simd<T>::Vec;
+  if (k.program.size != 1 || k.columns != 1) return false;
+  const Node node = k.program.nodes[0];
+  const T a = T(node.a);
+  const T* width = k.width_t;
+  const auto product = [](V acc, V x, V s, int64_t) { return acc + x * s; };
+  const auto square = [width](V acc, V x, V s, int64_t j) {
+    const V t = (x - s) * width[j];
+    return acc + t * t;
+  };
+  const auto gap = [width](V acc, V x, V s, int64_t j) {
+    return acc + magnitude(x - s) * width[j];
+  };
+  if (node.op == onkel::kGaussian && k.d <= kDirect) {
+    fused_sums<T, R>(k, h.v, keep, part, square,
+                     [a](const T*) { return [a](V d2, int, int) { return vexp(-a * d2); }; });
+  } else if (node.op == onkel::kGaussian) {
+    fused_sums<T, R>(k, h.q, keep, part, product, [a, &h](const T* norms) {
+      return [a, &h, norms](V dot, int r, int lane) {
+        dot = dot + h.off[r];
+        const V d2 = load<V>(norms + lane) + h.norm[r] - (dot + dot);
+        return vexp(-a * larger(d2, V{}));
+      };
+    });
+  } else if (node.op == onkel::kLaplacian) {
+    fused_sums<T, R>(k, h.v, keep, part, gap,
+                     [a](const T*) { return [a](V d1, int, int) { return vexp(-a * d1); }; });
+  } else if (node.op == onkel::kLinear) {
+    fused_sums<T, R>(k, h.q, keep, part, product,
+                     [&h](const T*) { return [&h](V dot, int r, int) { return dot + h.off[r]; }; });
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// Sums over the terms that stay, and kernel values at the `old` ones that may go.
+template <class T, int R>
+inline void against_terms(const Lane<T>& k, const Needs& needs, Hand<T, R>& h, Tile<T, R>& tile,
+                          Part part) {
+  using V = typename Simd<T>::Vec;
+  constexpr int W = Simd<T>::width;
+  const int64_t columns = k.columns;
+  for (int64_t i = 0; i < part.n * columns; ++i) part.base[i] = 0;
+  if (!simple_sums<T, R>(k, h, tile.slot[0], part))
+    over_panels<T, R>(k, needs, h, tile, [&](int64_t p, int64_t panel, const T* values) {
+      for (int64_t i = 0; i < part.n; ++i)
+        for (int64_t c = 0; c < columns; ++c) {
+          const T* a = k.weights + (panel * columns + c) * kLanes;
+          V sum = load<V>(values + i * kLanes) * load<V>(a);
+          for (int l = W; l < kLanes; l += W)
+            sum = sum + load<V>(values + i * kLanes + l) * load<V>(a + l);
+          part.base[i * columns + c] += sum_lanes<T>(sum);
+        }
+      if (p < 2) note_oldest(k, panel, values, part);
+    });
+  for (int64_t i = 0; i < part.n; ++i)
+    for (int64_t c = 0; c < columns; ++c)
+      part.base[i * columns + c] *= k.state[c * onkel::kFields + onkel::kFieldScale];
+}
+
+}  // namespace
