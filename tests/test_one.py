@@ -20,6 +20,7 @@ from onkel import (
     losses,
     rules,
 )
+from onkel.learner import Settings, start
 
 COMPILED = core.BACKEND != "numpy"
 ROWS = 400
@@ -27,6 +28,9 @@ MODELS = {
     "classifier": KernelClassifier(),
     "logistic": KernelClassifier(loss="logistic", expansion=expansions.Window(terms=30)),
     "classifier_nu": KernelClassifier(loss=losses.SoftMargin(nu=0.2), scale=False),
+    "capped": KernelClassifier(
+        loss=losses.SoftMargin(margin=0.2), expansion=expansions.Window(terms=12)
+    ),
     "perceptron": KernelClassifier(rule="perceptron", expansion=expansions.Window(age=50)),
     "projection": KernelClassifier(rule="projection", kernel="matern"),
     "forgetting": KernelClassifier(rule=rules.Norma(learning_rate=0.5, memory=20)),
@@ -215,7 +219,8 @@ def test_several_tiles_at_a_time_equal_rows_one_by_one(rng, window):
     parts = {"kernel": kernels.Gaussian(0.002), "loss": "squared", "scale": False}
     wide = KernelRegressor(expansion=expansions.Window(**window), **parts)
     narrow = KernelRegressor(expansion=expansions.Window(**window), **parts)
-    a = wide.predict_then_learn(X, y[:, 0])
+    cuts = ((0, 560), (560, 700), (700, 1000))  # what is large is seen when a call begins
+    a = np.concatenate([wide.predict_then_learn(X[i:j], y[i:j, 0]) for i, j in cuts])
     b = np.concatenate([narrow.predict_then_learn(X[i : i + 3], y[i : i + 3, 0])
                         for i in range(0, 1000, 3)])  # fmt: skip
     np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)
@@ -259,3 +264,22 @@ def test_single_rows_follow_data_that_leave_their_centre(rng, step):
     close = np.abs(single.decision_function(probe) - double.decision_function(probe))
     assert close.max() < 0.01
     assert abs(float(single._learner.frame.center[0]) - float(X[-1, 0])) < 50.0 * 200
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("memory", [20.0, 1e5])
+def test_many_terms_and_many_folds(rng, dtype, memory):
+    """More panels than stay in one sum, and scales that fall far within a call."""
+    X = rng.normal(size=(5000, 2)).astype(dtype)
+    y = np.sin(X[:, :1]).astype(float)
+    rule = rules.Norma(learning_rate=0.05, memory=memory)
+    settings = Settings(
+        kernels.Gaussian(0.5), losses.Squared(), rule, expansions.Window(terms=3000), scale=False
+    )
+    lane, slow = (start(settings, 2, 1, dtype) for _ in range(2))
+    slow.in_lane = False
+    a, _ = lane.learn(X, y, np.ones(5000))
+    b, _ = slow.learn(X, y, np.ones(5000))
+    tolerance = 1e-9 if dtype == np.float64 else 1e-3
+    assert np.max(np.abs(a - b)) <= tolerance * max(1.0, np.max(np.abs(b)))
+    assert lane.size == slow.size == 3000
