@@ -39,7 +39,17 @@ def onkel_calls() -> dict[str, Call]:
         "predict_one": lambda x, y: model.predict_one(x),
         "score_one": lambda x, y: detector.score_one(x),
         "partial_fit": lambda x, y: model.partial_fit(x[None], [y]),
+        "learn_one, ten classes": _labelled(workloads.full_of_classes(FEATURES, TERMS, "norma")),
+        "learn_one, ALMA, ten classes": _labelled(
+            workloads.full_of_classes(FEATURES, TERMS, "alma")
+        ),
     }
+
+
+def _labelled(model: Any) -> Call:
+    """Return learn_one with words as labels, ten of them."""
+    words = np.array([f"class {i}" for i in range(10)])
+    return lambda x, y: model.learn_one(x, words[int(1e6 * y) % 10])
 
 
 def loop_calls() -> dict[str, Call]:
@@ -82,7 +92,8 @@ def tables(report: dict[str, Any]) -> list[tuple[str, list[common.Row]]]:
     r = report["rounds"]
     pairs = {"learn_one": "learn", "partial_fit": "learn", "predict_one": "predict"}
     rows = []
-    for name, kind in (pairs | {"score_one": "predict"}).items():
+    pairs |= {"score_one": "predict"} | {n: "learn" for n in r if n.startswith("learn_one,")}
+    for name, kind in pairs.items():
         row: common.Row = {"call": name, "us": median(r[name])}
         row["NumPy loop / onkel"] = ratio(r[f"loop {kind}"], r[name])
         river = r.get(f"River {kind}")

@@ -59,6 +59,14 @@ def full_classifier(
     return model, X, y
 
 
+def full_of_classes(d: int, terms: int, rule: str) -> KernelClassifier:
+    """Return a classifier of ten words whose window is full."""
+    X, y = regression(d, "float64", 4 * terms)
+    words = np.array([f"class {i}" for i in range(10)])
+    model = KernelClassifier(rule=rule, expansion=Window(terms=terms), scale=False)
+    return model.partial_fit(X, words[(1e6 * y).astype(int) % 10])
+
+
 def full_detector(d: int, dtype: str, terms: int) -> NoveltyDetector:
     """Return a detector whose window is full; half of the rows are stored."""
     model = NoveltyDetector(support=0.5, expansion=Window(terms=terms), scale=False)

@@ -19,7 +19,9 @@ from onkel import (
     kernels,
     losses,
     rules,
+    schedules,
 )
+from onkel.core.layout import Field
 from onkel.learner import Settings, start
 
 COMPILED = core.BACKEND != "numpy"
@@ -40,8 +42,27 @@ MODELS = {
     "linear": KernelRegressor(kernel=kernels.Linear() + kernels.Gaussian()),
     "detector": NoveltyDetector(nu=0.1),
     "schedule": KernelClassifier(rule=rules.Norma(learning_rate=lambda t: 0.4 / np.sqrt(t))),
-    "norm": KernelClassifier(rule="alma"),
-}
+    "alma_raw": KernelClassifier(rule="alma", kernel="laplacian", scale=False),
+    "alma": KernelClassifier(rule="alma", expansion=expansions.Window(terms=40)),
+    "ball": KernelClassifier(
+        rule=rules.Alma(radius=2.0, learning_rate=0.3), loss=losses.SoftMargin(margin=0.5),
+        expansion=expansions.Window(terms=40),
+    ),
+    "projection_ball": KernelClassifier(
+        rule=rules.Projection(radius=3.0), expansion=expansions.Window(age=60)
+    ),
+    "romma": KernelClassifier(rule="romma", expansion=expansions.Window(terms=25)),
+    "tracked": KernelRegressor(
+        rule=rules.Norma(track_norm=True), expansion=expansions.Window(terms=50)
+    ),
+    "growing": KernelClassifier(
+        rule=rules.Norma(learning_rate=schedules.InverseSqrt(0.5), regularization=0.1),
+        expansion=expansions.Window(growth=0.4),
+    ),
+    "three": KernelClassifier(expansion=expansions.Window(terms=50)),
+    "words": KernelClassifier(loss="logistic", expansion=expansions.Window(terms=50)),
+    "two_targets": KernelRegressor(expansion=expansions.Window(terms=50)),
+}  # fmt: skip
 
 
 def fresh(name):
@@ -52,6 +73,12 @@ def fresh(name):
 def stream(rng, name, dtype=np.float64):
     X = (rng.normal(size=(ROWS, 3)) * [1.0, 5.0, 0.1] + [0.0, 10.0, 0.0]).astype(dtype)
     f = np.sin(X[:, 0]) + 0.2 * (X[:, 1] - 10)
+    if name == "three":
+        return X, np.digitize(f + 0.3 * rng.normal(size=ROWS), [-0.5, 0.5])
+    if name == "words":
+        return X, np.where(f > 0, "yes", np.where(f < -1.0, "no", "perhaps"))
+    if name == "two_targets":
+        return X, np.column_stack([f, 3.0 + f * X[:, 0]])
     if MODELS[name].task == "classification":
         return X, np.where(f + 0.3 * rng.normal(size=ROWS) > 0, 1, 0)
     return X, f + 0.1 * rng.normal(size=ROWS)
@@ -87,7 +114,7 @@ def test_single_rows_make_the_same_model(rng, name, dtype):
     np.testing.assert_allclose(
         one._learner.targets.moments.variance, block._learner.targets.moments.variance, rtol=1e-9
     )
-    if name == "classifier":
+    if isinstance(one, KernelClassifier):
         assert one.class_count_ == block.class_count_
 
 
@@ -131,11 +158,34 @@ def test_any_mixture_of_calls(rng):
 
 
 @pytest.mark.skipif(not COMPILED, reason="the cheap way is the compiled core's")
-def test_the_cheap_way_is_taken(rng):
+@pytest.mark.parametrize("name", MODELS)
+def test_the_cheap_way_is_taken(rng, name):
+    X, y = stream(rng, name)
+    model = fresh(name).partial_fit(X[:70], y[:70])
+    general, calls = model._learn, []
+    model._learn = lambda *given: calls.append(given) or general(*given)
+    for x, label in zip(X[70:127], y[70:127], strict=True):
+        model.learn_one(x, label)
+    refreshes = 12 if name in ("forgetting", "growing") else 0
+    assert model.t_ == 127
+    assert len(calls) <= refreshes + 1  # and once where the room for terms grows
+
+
+def test_a_schedule_that_ends_is_asked_no_earlier(rng):
+    """Rates are asked for ahead of their trials; whoever comes before a bad one goes on."""
     X, y = stream(rng, "classifier")
-    model = fresh("classifier").partial_fit(X[:70], y[:70])
-    taken = [model._quick(x, 1.0) is not None for x in X[70:127]]
-    assert all(taken)
+
+    def falling(t):
+        return np.where(t < 100, 0.4, -1.0)
+
+    model = KernelClassifier(rule=rules.Norma(learning_rate=falling)).partial_fit(X[:70], y[:70])
+    for i in range(70, 99):
+        model.learn_one(X[i], y[i])
+    before = model.decision_function(X)
+    with pytest.raises(ValueError, match="rate"):
+        model.learn_one(X[99], y[99])
+    assert model.t_ == 99
+    assert np.array_equal(before, model.decision_function(X))
 
 
 def test_rows_that_are_refused_change_nothing(rng):
@@ -173,6 +223,7 @@ def test_a_third_class_that_comes_singly(rng):
     model.learn_one(X[90], 2)
     model.learn_one(X[91], 1)
     assert model.classes_.tolist() == [0, 1, 2]
+    assert model.class_count_[2] == 1
     assert model.predict_one(X[91]) in model.classes_
 
 
@@ -194,6 +245,25 @@ def test_ages_and_windows_in_the_lane(rng, case):
     assert (
         lane.terms.ages_from(0, lane.size).tolist() == slow.terms.ages_from(0, slow.size).tolist()
     )
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("window", [{"terms": 100}, {"age": 130}, {"terms": 3}], ids=repr)
+@pytest.mark.parametrize("name", ["alma", "ball", "projection_ball", "romma", "tracked"])
+def test_rules_that_keep_the_norm_in_the_lane(rng, name, window, dtype):
+    """Also with a block that pushes out terms of its own, and the norm as summed anew."""
+    X, y = stream(rng, name, dtype)
+    model = fresh(name).set_params(expansion=expansions.Window(**window), scale=False)
+    lane, slow = (copy.deepcopy(model).partial_fit(X[:40], y[:40]) for _ in range(2))
+    slow._learner.in_lane = False
+    lane.partial_fit(X[40:], y[40:])
+    slow.partial_fit(X[40:], y[40:])
+    tolerance = 1e-9 if dtype == np.float64 else 2e-3
+    assert lane.n_terms_ == slow.n_terms_
+    a, b = score(lane, X), score(slow, X)
+    assert np.max(np.abs(a - b)) <= tolerance * max(1.0, np.max(np.abs(b)))
+    norm = lane._learner.state[:, Field.NORM2]
+    np.testing.assert_allclose(norm, lane._learner.norm2(), rtol=1e-7 if tolerance < 1e-6 else 1e-3)
 
 
 @pytest.mark.skipif(not COMPILED, reason="threads are the compiled core's")

@@ -263,7 +263,8 @@ def has_lane() -> bool:
 def lane(
     program: Program, frame: tuple[Array, ...], invariant: bool, clip: float,
     terms: tuple[Array, ...], ring: tuple[int, int, int], state: Array, parts: tuple[Any, Any],
-    flags: tuple[bool, int], first_trial: int, data: tuple[Array, ...], out: tuple[Array, ...],
+    flags: tuple[bool, bool, int], first_trial: int, data: tuple[Array, ...],
+    out: tuple[Array, ...],
 ) -> tuple[int, int, int]:  # fmt: skip
     """Learn rows in place while nothing unusual happens (``src/lane.hpp``).
 

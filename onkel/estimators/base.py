@@ -241,23 +241,25 @@ class Estimator:
             return None
         if y is None:
             return X[0], None
-        if y.__class__ is not np.ndarray or y.shape != (1,):
+        if y.__class__ is list and len(y) == 1:
+            return X[0], y[0]
+        if y.__class__ is not np.ndarray or y.ndim not in (1, 2) or len(y) != 1:
             return None
-        return X[0], y.item()
+        return X[0], y.item() if y.ndim == 1 else y[0]
 
-    def _quick(self, row: Any, y: float) -> One | None:
+    def _quick(self, row: Any, y: Any) -> One | None:
         """Learn one row the cheap way, if that is possible; else None, and nothing changed."""
         one = self._single()
         return one if one is not None and one.learn(row, y) else None
 
-    def _look(self, row: Any) -> float | None:
-        """Return the single output's score of one row the cheap way, if that is possible."""
+    def _look(self, row: Any) -> Array | None:
+        """Return the scores of one row the cheap way, if that is possible."""
         one = self._single()
-        return None if one is None else one.look(row)
+        return one.scores if one is not None and one.look(row) else None
 
     def __getstate__(self) -> dict[str, Any]:
         """What is bound for single rows is bound anew where it is needed."""
-        return {k: v for k, v in self.__dict__.items() if k not in ("_one", "_sides")}
+        return {k: v for k, v in self.__dict__.items() if k not in ("_one", "_lone_classes")}
 
     def _safe(self, weight: Array, force: bool = False) -> Learner:
         """Return the learner, or a copy where the call will come to it in several pieces.

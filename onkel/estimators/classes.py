@@ -41,12 +41,6 @@ class Classes:
         """Number of outputs."""
         return 1 if self.binary else len(self.labels)
 
-    def sides(self) -> dict[Any, float]:
-        """Return -1 and +1 of two known labels that share one output, or nothing."""
-        if not self.binary or _UNKNOWN in self.labels:
-            return {}
-        return {self.labels[0]: -1.0, self.labels[1]: 1.0}
-
     def copy(self) -> Classes:
         """Return an independent copy."""
         return Classes(list(self.labels), self.binary, self.named)
@@ -128,6 +122,48 @@ class Classes:
         if len(known) == 2:
             return labels[(decision >= 0).astype(int)]
         return labels[np.argmax(decision, axis=1)]
+
+
+class LoneClasses:
+    """The classes as single rows need them: worked out once, until a new class comes."""
+
+    def __init__(self, classes: Classes) -> None:
+        known = classes.known
+        self.targets: dict[Any, Any] = {}
+        """What a known label means to the outputs; empty while fewer than two are known."""
+        if len(known) < 2:
+            return
+        labels, self.labels = classes.labels, label_array(known)
+        self.binary = classes.binary
+        self.place = {v: i for i, v in enumerate(labels)}
+        self.order = [self.place[v] for v in known]
+        for i, label in enumerate(labels):
+            row = np.where(np.arange(len(labels)) == i, 1.0, -1.0)
+            self.targets[label] = float(row[1]) if self.binary else row
+
+    def target(self, label: Any) -> Any:
+        """Return the target of a known label, else None."""
+        try:
+            return self.targets.get(label)
+        except TypeError:
+            return None
+
+    def mistake(self, label: Any, scores: Array) -> bool:
+        """Whether the class of this label does not score strictly above the rest."""
+        found = scores.tolist()
+        if self.binary:
+            return bool(self.targets[label] * found[0] <= 0)
+        own = found.pop(self.place[label])
+        return bool(own <= max(found))
+
+    def prediction(self, scores: Array) -> Any:
+        """Return the label of a row with these scores."""
+        found = scores.tolist()
+        if len(self.order) == 2:
+            decision = found[0] if self.binary else found[self.order[1]] - found[self.order[0]]
+            return self.labels[int(decision >= 0)]
+        ranked = [found[i] for i in self.order]
+        return self.labels[ranked.index(max(ranked))]
 
 
 class _Unknown:

@@ -12,6 +12,7 @@ from onkel import inputs, losses
 from onkel.estimators.base import Estimator
 from onkel.estimators.classes import (
     Classes,
+    LoneClasses,
     aligned,
     first_rows,
     joined,
@@ -31,8 +32,8 @@ class Classifier(Estimator):
     outputs: ClassVar[tuple[str, ...]] = ("prediction", "decision", "probability")
     class_weight: Any
     _classes: Classes
-    _sides: dict[Any, float] | None = None
-    """+1 and -1 of two known labels that share an output, while rows come singly."""
+    _lone_classes: LoneClasses | None = None
+    """The classes as single rows need them, while no new one comes."""
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -85,32 +86,29 @@ class Classifier(Estimator):
 
     def _learn_lone(self, row: Any, y: Any) -> bool:
         """Learn one row the cheap way; False if that is not possible, and nothing changed."""
-        target = self._side_of(y) if self.class_weight is None else None
+        lone = self._by_ones() if self.class_weight is None else None
+        y = y.item() if isinstance(y, np.generic) else y
+        target = None if lone is None else lone.target(y)
         one = None if target is None else self._quick(row, target)
-        if one is None or target is None:
+        if one is None or lone is None:
             return False
-        self._learner.mistakes += target * one.bound.score <= 0
-        self.class_count_[y] += 1
+        self._learner.mistakes += lone.mistake(y, one.scores)
+        self.class_count_[y] = self.class_count_.get(y, 0) + 1
         return True
 
-    def _side_of(self, y: Any) -> float | None:
-        """Return +1 or -1 for a known label of two that share an output, else None."""
-        if self._sides is None:
-            self._sides = self._classes.sides() if hasattr(self, "_learner") else {}
-        try:
-            return self._sides.get(y)
-        except TypeError:
-            return None
+    def _by_ones(self) -> LoneClasses | None:
+        """Return the classes as single rows need them; None before the first example."""
+        if self._lone_classes is None and hasattr(self, "_learner"):
+            self._lone_classes = LoneClasses(self._classes)
+        return self._lone_classes
 
     def predict_one(self, row: Any) -> Any:
         """Predict one row; None before any class is known."""
-        if not hasattr(self, "_learner"):
+        lone = self._by_ones()
+        if lone is None:
             return None
-        if self._side_of(None) is None and self._sides:
-            score = self._look(row)
-            if score is not None:
-                return self.classes_[int(score >= 0)]
-        return self.predict([row])[0]
+        scores = self._look(row) if lone.targets else None
+        return self.predict([row])[0] if scores is None else lone.prediction(scores)
 
     def _labels(self, y: Any, warn: bool = True) -> Array:
         y = inputs.as_vector(y, type(self).__name__, warn)
@@ -154,7 +152,7 @@ class Classifier(Estimator):
         for label in y[live].tolist():
             counts[label] = counts.get(label, 0) + 1
         self._keep(learner, X)
-        self._classes, self.class_count_, self._sides = state, counts, None
+        self._classes, self.class_count_, self._lone_classes = state, counts, None
         return pieces, state
 
     def _learn_pieces(

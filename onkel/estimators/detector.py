@@ -143,8 +143,8 @@ class NoveltyDetector(Estimator):
         """Return the score of one row; 0 before anything is known."""
         if not hasattr(self, "_learner"):
             return 0.0
-        score = self._look(row)
-        return float(self.score_samples([row])[0]) if score is None else score
+        scores = self._look(row)
+        return float(self.score_samples([row])[0]) if scores is None else scores.item()
 
     def fit_predict(self, X: Any, y: Any = None, **params: Any) -> Array:
         """Fit, then judge the same rows with the model that came out."""

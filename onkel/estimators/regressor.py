@@ -63,15 +63,19 @@ class Regressor(Estimator):
 
     def _learn_lone(self, row: Any, y: Any) -> bool:
         """Learn one row the cheap way; False if that is not possible, and nothing changed."""
-        plain = isinstance(y, (float, int, np.floating, np.integer))
-        return plain and self._quick(row, float(y)) is not None
+        if isinstance(y, (float, int, np.floating, np.integer)):
+            return self._quick(row, float(y)) is not None
+        plain = y.__class__ is np.ndarray and y.ndim == 1 and y.dtype.kind in "fiu"
+        return plain and self._quick(row, np.ascontiguousarray(y, np.float64)) is not None
 
     def predict_one(self, row: Any) -> Any:
         """Predict one row; 0 before anything is known."""
         if not hasattr(self, "_learner"):
             return 0.0
-        score = self._look(row) if self._flat else None
-        return self.predict([row])[0] if score is None else score
+        scores = self._look(row)
+        if scores is None:
+            return self.predict([row])[0]
+        return scores.item() if self._flat else scores.copy()
 
     def _targets(self, y: Any) -> tuple[Array, bool]:
         if y is None:

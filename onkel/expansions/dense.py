@@ -342,7 +342,7 @@ class DenseTerms:
     # -- the fast lane -------------------------------------------------------------------------
 
     def learn(
-        self, cap: int, state: Array, parts: tuple[Any, Any], flags: tuple[bool, int],
+        self, cap: int, state: Array, parts: tuple[Any, Any], flags: tuple[bool, bool, int],
         first_trial: int, data: tuple[Array, ...], out: tuple[Array, ...],
     ) -> int:  # fmt: skip
         """Learn rows in place, as many as go without anything unusual; return how many."""
@@ -385,13 +385,11 @@ class DenseTerms:
         )  # fmt: skip
 
     def one(
-        self, limits: tuple[int, int], state: Array, parts: tuple[Any, Any], intercept: bool,
-        eta: float, targets: tuple[float, float], rows: tuple[Any, ...], wanted: tuple[Any, ...],
+        self, cap: int, state: Array, parts: tuple[Any, ...], flags: tuple[bool, bool],
+        targets: tuple[Array, Array], running: tuple[Any, Any], out: tuple[Array, Array],
     ) -> Any:  # fmt: skip
         """Return what learns single rows into these terms, in place."""
-        cap, age = limits
-        ring = (self.head, self.count, cap, age)
+        ring = (self.head, self.count, cap)
         return core.one(
-            self.frame.dtype, *self._bound(), ring, state, *parts, intercept, eta, targets, rows,
-            wanted,
-        )  # fmt: skip
+            self.frame.dtype, *self._bound(), ring, state, *parts, *flags, targets, *running, out
+        )

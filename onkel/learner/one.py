@@ -9,9 +9,12 @@ import numpy as np
 from onkel.learner.terms import EVERY, TermLearner
 from onkel.scaling import Moments, next_refresh
 
+CHUNK = 256
+"""Trials whose rates are asked for at once."""
+
 
 class One:
-    """A term learner of one output and constant rate, up to the next refresh of its frame.
+    """A term learner up to the next refresh of its frame.
 
     It shares all arrays with the learner, and is thrown away whenever anything else changes that.
     """
@@ -19,42 +22,43 @@ class One:
     def __init__(self, learner: TermLearner) -> None:
         self.learner, self.terms = learner, learner.terms
         self.until = next_refresh(learner.t, learner.rule.memory)
-        targets, scale = learner.targets, learner.settings.scale
+        self.dtype, self.first, self.rates = learner.dtype, 0, [0.0][:0]
+        targets, scale, c = learner.targets, learner.settings.scale, learner.columns
         self.moments = [m for m, on in ((learner.moments, scale), (targets.moments, targets.active))
                         if on]  # fmt: skip
+        self.scores, limits = np.zeros((2, c))
+        units = (targets.center, targets.spread) if targets.active else (np.zeros(c), np.ones(c))
         self.bound = learner.terms.one(
-            (learner.window.cap, learner.window.age), learner.state,
-            (learner.loss.native(), learner.rule.native()), learner.settings.intercept,
-            float(learner.rule.constant),  # type: ignore[attr-defined]
-            (float(targets.center[0]), float(targets.spread[0])) if targets.active else (0.0, 1.0),
-            _running(learner.moments, scale), _running(targets.moments, targets.active),
+            learner.window.cap, learner.state, (learner.loss.native(), learner.rule.native()),
+            (learner.settings.intercept, learner.rule.needs_norm), units,
+            (_running(learner.moments, scale), _running(targets.moments, targets.active)),
+            (self.scores, limits),
         )  # fmt: skip
+        self._learn = self.bound.learn if c == 1 else self.bound.learn_all
 
     @staticmethod
     def fits(learner: Any) -> bool:
         """Whether rows of this learner may go one by one."""
-        return (
-            isinstance(learner, TermLearner)
-            and learner.in_lane
-            and learner.columns == 1
-            and learner.t > 0
-            and learner.window.growth is None
-            and getattr(learner.rule, "constant", None) is not None
-            and bool(learner.targets.known.all())
-            and (not learner.rule.divides or bool(learner.known.all()))
-        )
+        return isinstance(learner, TermLearner) and learner.has_begun and learner.columns > 0
 
-    def learn(self, row: Any, y: float) -> bool:
-        """Learn one row; False if it is not for here, nothing changed."""
+    def learn(self, row: Any, y: Any) -> bool:
+        """Learn one row (y: a number, or one per output); False if not for here, unchanged."""
         learner = self.learner
         t = learner.t + 1
-        if t >= self.until or not t % EVERY or row.__class__ is not np.ndarray:
+        if t >= self.until or not t % EVERY:
             return False
+        at = t - self.first
+        if at >= len(self.rates):
+            if not self._plan(t):
+                return False
+            at = 0
+        if row.__class__ is not np.ndarray or row.dtype is not self.dtype:
+            row = self._row(row)
         try:
-            if not self.bound.learn(row, y, t):
+            if not self._learn(row, y, t, self.rates[at], self.oldest[at]):
                 return False
         except TypeError:
-            return False  # another dtype, or not contiguous
+            return False  # not contiguous, or nothing that could be a row
         learner.t = t
         terms = self.terms
         terms.head, terms.count = self.bound.head, self.bound.count
@@ -62,15 +66,39 @@ class One:
             moments.seen += 1
         return True
 
-    def look(self, row: Any) -> float | None:
-        """Return the score of one row, or None if it is not for here."""
-        if row.__class__ is not np.ndarray:
+    def look(self, row: Any) -> bool:
+        """Leave the scores of one row in `scores`; False if it is not for here."""
+        if row.__class__ is not np.ndarray or row.dtype is not self.dtype:
+            row = self._row(row)
+        try:
+            fine: bool = self.bound.look(row)
+        except TypeError:
+            return False
+        return fine
+
+    def _plan(self, t: int) -> bool:
+        """Ask for the rates and ages of the next trials; False if one of them is refused."""
+        trials = t + np.arange(min(CHUNK, self.until - t))
+        try:
+            rates = self.learner.rule.rates(trials)
+        except Exception:  # a user's schedule: whose turn it is must see it, not who comes before
+            return False
+        self.first, self.rates = t, rates.tolist()
+        self.oldest = self.learner.window.oldest(trials).tolist()
+        return True
+
+    def _row(self, row: Any) -> Any:
+        """Return a row of plain numbers in the model's dtype, None for anything else."""
+        if row.__class__ not in (np.ndarray, list, tuple):
             return None
         try:
-            score: float = self.bound.look(row)
-        except TypeError:
+            found = np.asarray(row)
+        except ValueError:
             return None
-        return score if score == score else None
+        if found.dtype.kind not in "fiu":
+            return None
+        with np.errstate(over="ignore"):  # what becomes infinite is refused
+            return np.ascontiguousarray(found, self.dtype)
 
 
 def _running(moments: Moments, on: bool) -> tuple[Any, ...]:

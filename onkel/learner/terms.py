@@ -47,7 +47,7 @@ class TermLearner(Learner):
         built_in = (self.loss.native(), self.rule.native(), self.kernel.program())
         self.in_lane = (
             type(self.terms) is DenseTerms
-            and not (self.settings.average or self.rule.needs_norm)
+            and not self.settings.average
             and None not in built_in
             and core.has_lane()
         )
@@ -126,11 +126,15 @@ class TermLearner(Learner):
     def _release(self) -> None:
         self.terms.end()
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the fast lane may be taken: all is built in, and every unit is known."""
+        units = not (self.rule.divides and self.settings.scale) or bool(self.known.all())
+        return self.in_lane and self.t > 0 and units and bool(self.targets.known.all())
+
     def _ahead(self, X: Any, own: Array, start: int) -> int:
         """Return how many rows the fast lane may try: where all is built in and has begun."""
-        if not self.in_lane or self.t == 0 or not self.targets.known.all():
-            return 0
-        if self.rule.divides and self.settings.scale and not self.known.all():
+        if not self.has_begun:
             return 0
         rows = min(len(X) - start, next_refresh(self.t, self.rule.memory) - self.t, AHEAD)
         if not isinstance(X, np.ndarray):
@@ -148,7 +152,7 @@ class TermLearner(Learner):
         kept = np.zeros(n, np.uint8)
         done = self.terms.learn(
             self.window.cap, self.state, (self.loss.native(), self.rule.native()),
-            (self.settings.intercept, self.settings.threads), self.t + 1,
+            (self.settings.intercept, self.rule.needs_norm, self.settings.threads), self.t + 1,
             (np.ascontiguousarray(X), y, weight, self.rule.rates(trials),
              self.window.oldest(trials)),
             (score, limit, kept),

@@ -109,11 +109,6 @@ class BoundAlma(BoundRule):
         self.needs_norm = math.isfinite(radius)
         self.divides = bool(tuning)
 
-    @property
-    def constant(self) -> float | None:
-        """The rate, where it does not change."""
-        return None if self.tuning else self.rate
-
     def rates(self, t: Array) -> Array:
         return np.full(t.shape, self.rate)
 

@@ -184,7 +184,7 @@ struct Lane {
   double* state;  // [columns][kFields]
   Loss loss;
   Rule rule;
-  bool intercept;
+  bool intercept, needs_norm;
   int64_t rows, first_trial, cap;
   const T* x;  // [rows][d] as they came
   const double *y, *weight, *eta;

@@ -35,7 +35,7 @@ std::tuple<int64_t, int64_t, int64_t> lane(
     const std::vector<NodeTuple>& program, const FrameTuple<T>& frame, bool invariant, double clip,
     const TermsTuple<T>& terms, std::tuple<int64_t, int64_t, int64_t> ring,
     const Out<double>& state, const LossTuple& loss, const RuleTuple& rule, bool intercept,
-    int threads, int64_t first_trial,
+    bool needs_norm, int threads, int64_t first_trial,
     const std::tuple<In<T>, In<double>, In<double>, In<double>, In<int64_t>>& data,
     const std::tuple<Out<double>, Out<double>, Out<uint8_t>>& out) {
   const auto nodes = nodes_of(program);
@@ -85,6 +85,7 @@ std::tuple<int64_t, int64_t, int64_t> lane(
        loss_of(loss),
        rule_of(rule),
        intercept,
+       needs_norm,
        static_cast<int64_t>(rows),
        first_trial,
        cap,
@@ -122,29 +123,37 @@ Running running_of(const RunningTuple& t) {
   return {mean, variance, seen, horizon, on};
 }
 
-// A learner with one output and a constant rate, between two refreshes of its frame.
+// A learner between two refreshes of its frame, which takes rows one by one.
 template <class T>
 class One {
  public:
-  // As for `lane`; targets = (center, spread) of the standardisation, 0 and 1 without.
+  // As for `lane`; targets = (centers, spreads) of the standardisation, 0 and 1 without; out =
+  // (scores, limits), where each row's are left, one per output.
   One(const std::vector<NodeTuple>& program, const FrameTuple<T>& frame, bool invariant,
-      double clip, const TermsTuple<T>& terms, std::tuple<int64_t, int64_t, int64_t, int64_t> ring,
-      const Out<double>& state, LossTuple loss, RuleTuple rule, bool intercept, double eta,
-      std::tuple<double, double> targets, const RunningTuple& rows, const RunningTuple& wanted)
+      double clip, const TermsTuple<T>& terms, std::tuple<int64_t, int64_t, int64_t> ring,
+      const Out<double>& state, LossTuple loss, RuleTuple rule, bool intercept, bool needs_norm,
+      const std::tuple<In<double>, In<double>>& targets, const RunningTuple& rows,
+      const RunningTuple& wanted, const std::tuple<Out<double>, Out<double>>& out)
       : frame_(frame),
         terms_(terms),
+        targets_(targets),
+        out_(out),
         state_(state),
-        eta_(eta),
         rows_(running_of(rows)),
         wanted_(running_of(wanted)) {
     nodes_ = nodes_of(program);
-    std::tie(center_, spread_) = targets;
     auto& k = k_;
     const auto& panels = std::get<0>(terms_);
-    require(panels.ndim() == 3 && state.size() == onkel::kFields, "one row, one output");
+    const auto& coef = std::get<2>(terms_);
+    require(panels.ndim() == 3 && coef.ndim() == 3, "terms have three axes");
+    const size_t columns = coef.shape(1);
+    require(state.size() == columns * onkel::kFields && std::get<0>(targets_).size() == columns &&
+                std::get<1>(targets_).size() == columns && std::get<0>(out_).size() == columns &&
+                std::get<1>(out_).size() == columns,
+            "one number per output");
     k.program = {nodes_.data(), static_cast<int>(nodes_.size())};
     k.d = static_cast<int64_t>(panels.shape(1));
-    k.columns = 1;
+    k.columns = static_cast<int64_t>(columns);
     k.center = std::get<0>(frame_).data();
     k.unit = std::get<1>(frame_).data();
     k.width = std::get<2>(frame_).data();
@@ -154,53 +163,80 @@ class One {
     k.clip = clip;
     k.panels = panels.data();
     k.norms = std::get<1>(terms_).data();
-    k.coef = std::get<2>(terms_).data();
+    k.coef = coef.data();
     k.weights = std::get<3>(terms_).data();
     k.births = std::get<4>(terms_).data();
     k.capacity = static_cast<int64_t>(panels.shape(0));
-    std::tie(k.head, k.count, k.cap, age_) = ring;
+    std::tie(k.head, k.count, k.cap) = ring;
     k.state = state_.data();
     k.loss = loss_of(loss);
     k.rule = rule_of(rule);
     k.intercept = intercept;
+    k.needs_norm = needs_norm;
     k.rows = 1;
-    k.y = &y_;
+    y_.resize(columns);
+    k.y = y_.data();
     k.weight = &weight_;
     k.eta = &eta_;
     k.oldest = &oldest_;
-    k.score = &score_;
-    k.limit = &limit_;
+    k.score = std::get<0>(out_).data();
+    k.limit = std::get<1>(out_).data();
     k.kept = &kept_;
   }
 
-  // Learns trial `t`; false if this row is not for here, nothing changed.
-  bool learn(const In<T>& x, double y, int64_t t) {
-    const double scale = std::fabs(k_.state[onkel::kFieldScale]);  // far: to be folded elsewhere
-    if (!fits(x) || !(std::fabs(y) <= 1e150) || scale < 1e-3 || scale > 1e3) return false;
-    k_.x = x.data();
-    y_ = (y - center_) / spread_;
-    k_.first_trial = t;
-    oldest_ = t + 1 - age_;
-    run(k_);
-    if (k_.done != 1) return false;
-    rows_.update(x.data(), x.size());
-    wanted_.update(&y, 1);
-    return true;
+  // Learns trial `t` at rate `eta`; terms born before `oldest` go. False if this row is not for
+  // here, nothing changed.
+  bool learn(const In<T>& x, double y, int64_t t, double eta, int64_t oldest) {
+    return k_.columns == 1 && take(x, &y, t, eta, oldest);
+  }
+  bool learn_all(const In<T>& x, const In<double>& y, int64_t t, double eta, int64_t oldest) {
+    return static_cast<int64_t>(y.size()) == k_.columns && take(x, y.data(), t, eta, oldest);
   }
 
-  // The score of a row as things are, NaN if it is not for here.
-  double look(const In<T>& x) {
-    if (!fits(x)) return NAN;
+  // Leaves the scores of a row as things are; false if it is not for here.
+  bool look(const In<T>& x) {
+    if (!fits(x)) return false;
     k_.x = x.data();
-    return look_at(k_) ? score() : NAN;
+    if (!look_at(k_)) return false;
+    return in_raw_units();
   }
 
-  double score() const { return center_ + spread_ * score_; }
-  double limit() const { return limit_; }
+  double score() const { return k_.score[0]; }
   int64_t head() const { return k_.head; }
   int64_t count() const { return k_.count; }
 
  private:
+  bool take(const In<T>& x, const double* y, int64_t t, double eta, int64_t oldest) {
+    if (!fits(x)) return false;
+    for (int64_t c = 0; c < k_.columns; ++c) {
+      const double scale = std::fabs(k_.state[c * onkel::kFields + onkel::kFieldScale]);
+      if (!(std::fabs(y[c]) <= 1e150) || scale < 1e-3 || scale > 1e3)
+        return false;  // far: to be folded elsewhere
+      y_[static_cast<size_t>(c)] =
+          (y[c] - std::get<0>(targets_).data()[c]) / std::get<1>(targets_).data()[c];
+    }
+    k_.x = x.data();
+    k_.first_trial = t;
+    eta_ = eta;
+    oldest_ = oldest;
+    run(k_);
+    if (k_.done != 1) return false;
+    rows_.update(x.data(), x.size());
+    wanted_.update(y, static_cast<size_t>(k_.columns));
+    in_raw_units();
+    return true;
+  }
+
+  bool in_raw_units() {
+    bool fine = true;
+    for (int64_t c = 0; c < k_.columns; ++c) {
+      const double spread = std::get<1>(targets_).data()[c];
+      k_.score[c] = std::get<0>(targets_).data()[c] + spread * k_.score[c];
+      fine &= std::isfinite(k_.score[c]);
+    }
+    return fine;
+  }
+
   bool fits(const In<T>& x) const {
     if (x.ndim() != 1 || static_cast<int64_t>(x.size()) != k_.d) return false;
     const T most = static_cast<T>(std::min(1e152, 3e38 * (sizeof(T) == 4 ? 1 : 1e300)));
@@ -211,11 +247,14 @@ class One {
 
   FrameTuple<T> frame_;
   TermsTuple<T> terms_;
+  std::tuple<In<double>, In<double>> targets_;
+  std::tuple<Out<double>, Out<double>> out_;
   Out<double> state_;
   std::vector<onkel::Node> nodes_;
+  std::vector<double> y_;
   onkel::Lane<T> k_{};
-  double eta_, center_ = 0, spread_ = 1, y_ = 0, weight_ = 1, score_ = 0, limit_ = 0;
-  int64_t oldest_ = 0, age_ = 0;
+  double eta_ = 0, weight_ = 1;
+  int64_t oldest_ = 0;
   uint8_t kept_ = 0;
   Running rows_, wanted_;
 };
@@ -226,13 +265,14 @@ void bind_class(nb::module_& m, const char* name) {
   using Terms = TermsTuple<T>;
   nb::class_<One<T>>(m, name)
       .def(nb::init<const std::vector<NodeTuple>&, const Frame&, bool, double, const Terms&,
-                    std::tuple<int64_t, int64_t, int64_t, int64_t>, const Out<double>&, LossTuple,
-                    RuleTuple, bool, double, std::tuple<double, double>, const RunningTuple&,
-                    const RunningTuple&>())
-      .def("learn", &One<T>::learn, nb::arg("x").noconvert(), "y"_a, "t"_a)
+                    std::tuple<int64_t, int64_t, int64_t>, const Out<double>&, LossTuple, RuleTuple,
+                    bool, bool, const std::tuple<In<double>, In<double>>&, const RunningTuple&,
+                    const RunningTuple&, const std::tuple<Out<double>, Out<double>>&>())
+      .def("learn", &One<T>::learn, nb::arg("x").noconvert(), "y"_a, "t"_a, "eta"_a, "oldest"_a)
+      .def("learn_all", &One<T>::learn_all, nb::arg("x").noconvert(), nb::arg("y").noconvert(),
+           "t"_a, "eta"_a, "oldest"_a)
       .def("look", &One<T>::look, nb::arg("x").noconvert())
       .def_prop_ro("score", &One<T>::score)
-      .def_prop_ro("limit", &One<T>::limit)
       .def_prop_ro("head", &One<T>::head)
       .def_prop_ro("count", &One<T>::count);
 }

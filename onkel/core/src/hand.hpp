@@ -74,36 +74,57 @@ struct Hand {
   double diag[R] = {};
 };
 
+// Takes a row whose coordinates are v; z has room for a vector beyond the last feature.
+template <class T, int R>
+inline void take_row(const Lane<T>& k, int64_t i, const double* v, double* z, Hand<T, R>& h) {
+  constexpr int W = Simd<double>::width;
+  VecD length = VecD{};
+  for (int64_t j = 0; j < k.d; ++j) z[j] = k.width[j] * (v[j] - k.shift[j]);
+  for (int64_t j = k.d; j % W; ++j) z[j] = 0;
+  for (int64_t j = 0; j < k.d; j += W) length = length + load<VecD>(z + j) * load<VecD>(z + j);
+  for (int64_t j = 0; j < k.d; ++j) {
+    h.v[j * R + i] = static_cast<T>(v[j]);
+    z[j] *= k.width[j];
+    h.q[j * R + i] = static_cast<T>(z[j]);
+  }
+  if (!k.invariant) {
+    double sum = 0;
+    for (int64_t j = 0; j < k.d; ++j) sum -= z[j] * k.shift[j];
+    h.off[i] = static_cast<T>(sum);
+  }
+  h.norm[i] = static_cast<T>(sum_lanes<double>(length));
+  h.diag[i] = evaluate_one(k.program, static_cast<double>(h.norm[i]), 0, 0);
+}
+
+template <class T, int R>
+inline void leave_empty(const Lane<T>& k, int64_t from, Hand<T, R>& h) {
+  for (int64_t j = 0; j < k.d; ++j)
+    for (int64_t i = from; i < R; ++i) h.q[j * R + i] = h.v[j * R + i] = 0;
+}
+
+// Takes n rows as they came from `start` on; false if one of them is too large. v: 2 d + 16.
 template <class T, int R>
 inline bool take_rows(const Lane<T>& k, int64_t start, int64_t n, const double* limit, double* v,
                       Hand<T, R>& h) {
-  for (int64_t i = 0; i < R; ++i) {
-    if (i >= n) {
-      for (int64_t j = 0; j < k.d; ++j) h.q[j * R + i] = h.v[j * R + i] = 0;
-      continue;
-    }
+  for (int64_t i = 0; i < n; ++i) {
     coordinates(k, k.x + (start + i) * k.d, limit, v);
-    VecD length = VecD{};
-    constexpr int W = Simd<double>::width;
-    double* z = v + k.d;  // room for a vector beyond the last feature, which stays 0
-    for (int64_t j = 0; j < k.d; ++j) z[j] = k.width[j] * (v[j] - k.shift[j]);
-    for (int64_t j = k.d; j % W; ++j) z[j] = 0;
-    for (int64_t j = 0; j < k.d; j += W) length = length + load<VecD>(z + j) * load<VecD>(z + j);
-    for (int64_t j = 0; j < k.d; ++j) {
-      h.v[j * R + i] = static_cast<T>(v[j]);
-      z[j] *= k.width[j];
-      h.q[j * R + i] = static_cast<T>(z[j]);
-    }
-    if (!k.invariant) {
-      double sum = 0;
-      for (int64_t j = 0; j < k.d; ++j) sum -= z[j] * k.shift[j];
-      h.off[i] = static_cast<T>(sum);
-    }
-    h.norm[i] = static_cast<T>(sum_lanes<double>(length));
-    h.diag[i] = evaluate_one(k.program, static_cast<double>(h.norm[i]), 0, 0);
+    take_row(k, i, v, v + k.d, h);
     if (!std::isfinite(h.diag[i])) return false;
   }
+  leave_empty(k, n, h);
   return true;
+}
+
+// Takes n of the stored terms, from the `start`-th oldest on, as if they were rows.
+template <class T, int R>
+inline void take_terms(const Lane<T>& k, int64_t start, int64_t n, double* v, Hand<T, R>& h) {
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t slot = slot_of(k, start + i);
+    const T* at = k.panels + slot / kLanes * k.d * kLanes + slot % kLanes;
+    for (int64_t j = 0; j < k.d; ++j) v[j] = static_cast<double>(at[j * kLanes]);
+    take_row(k, i, v, v + k.d, h);
+  }
+  leave_empty(k, n, h);
 }
 
 // k of one handful's rows at another's, [R][R] from lane 0 of the tile on.

@@ -18,6 +18,7 @@ namespace {
 
 constexpr int64_t kMostOld = 64;      // terms that a handful of rows may push out
 constexpr int kGroups = 4;            // tiles of rows at a time, where there is much to sum
+constexpr int kOldGroups = 4;         // and of terms that may go, for rules that keep the norm
 constexpr int64_t kShared = 1 << 19;  // from so many stored numbers on
 constexpr double kFold = 1e-3;        // a global scale below this, or above its inverse, is far
 
@@ -87,15 +88,17 @@ inline bool must_fold(const Lane<T>& k) {
 template <class T, int R>
 struct Scratch {
   static constexpr int64_t rows = kGroups * R, most = kMostOld + rows;
+  static constexpr int hands_at_most = kGroups + kOldGroups;
+  static int64_t asked(const Lane<T>& k) { return k.needs_norm ? hands_at_most * R : rows; }
   explicit Scratch(const Lane<T>& k)
-      : reals(2 * rows * k.d),
-        numbers(3 * k.d + 16 + most + rows * most +
-                (2 * rows + kMostOld + onkel::kFields) * k.columns),
+      : reals(2 * asked(k) * k.d),
+        numbers(3 * k.d + 16 + most + asked(k) * most +
+                (asked(k) + rows + kMostOld + onkel::kFields) * k.columns),
         whole(kMostOld + 2 * rows),
         flags(2 * rows + k.columns) {
     std::memset(&own, 0, sizeof own);  // lanes that no pair fills are looked at all the same
     for (int64_t j = 0; j < k.d; ++j) numbers.data[j] = k.clip / k.width[j];
-    for (int g = 0; g < kGroups; ++g) {
+    for (int g = 0; g < asked(k) / R; ++g) {
       hands[g].q = reals.data + 2 * g * R * k.d;
       hands[g].v = hands[g].q + R * k.d;
     }
@@ -104,8 +107,8 @@ struct Scratch {
   Memory<double> numbers;
   Memory<int64_t> whole;
   Memory<uint8_t> flags;
-  Hand<T, R> hands[kGroups];
-  Tile<T, R> tiles[kGroups];
+  Hand<T, R> hands[hands_at_most];  // the rows, then the terms that may go
+  Tile<T, R> tiles[hands_at_most];
   Tile<T, 1> own;
 };
 
@@ -139,6 +142,7 @@ inline StepOutput run_steps(const Lane<T>& k, const Numbers& at, int64_t start, 
   in.loss = k.loss;
   in.rule = k.rule;
   in.intercept = k.intercept;
+  in.needs_norm = k.needs_norm;
   in.stop_scale = 1e-100;
   StepOutput out{};
   out.state = at.state;
@@ -157,9 +161,10 @@ inline Numbers numbers_of(const Lane<T>& k, Scratch<T, R>& memory, int64_t n, in
   const int64_t all = old + n, columns = k.columns;
   Numbers at;
   at.diag = memory.numbers.data + 3 * k.d + 16;
+  const int64_t asked = k.needs_norm ? all : n;
   at.kernel = at.diag + all;
-  at.base = at.kernel + n * all;
-  at.old_coef = at.base + n * columns;
+  at.base = at.kernel + asked * all;
+  at.old_coef = at.base + asked * columns;
   at.coef = at.old_coef + columns * old;
   at.state = at.coef + n * columns;
   at.births = memory.whole.data;
@@ -185,11 +190,48 @@ inline void set_aside(Lane<T>& k, const Numbers& at, int64_t old) {
   }
 }
 
+// What `steps` asks of rows start ... start + n - 1: their sums and kernel values, and, where the
+// norm is kept, those of the `old` terms that may go, which stand before them.
+template <class T, int R, class Share>
+inline void ask(Lane<T>& k, Scratch<T, R>& memory, const Numbers& at, int64_t n, int64_t old,
+                Share share) {
+  const Needs needs = needs_of(k.program);
+  const int64_t all = old + n, lead = k.needs_norm ? old : 0;
+  const int rows = static_cast<int>((n + R - 1) / R), terms = static_cast<int>((lead + R - 1) / R);
+  const auto size = [n](int g) { return std::min<int64_t>(R, n - g * R); };
+  for (int g = 0; g < terms; ++g)
+    take_terms<T, R>(k, g * R, std::min<int64_t>(R, old - g * R), memory.numbers.data + k.d,
+                     memory.hands[kGroups + g]);
+  share(rows + terms, [&](int g) {
+    const bool row = g < rows;
+    const int64_t first = row ? lead + g * R : (g - rows) * R,
+                  room = row ? n - g * R : lead - first;
+    const int hand = row ? g : kGroups + g - rows;
+    against_terms<T, R>(k, needs, memory.hands[hand], memory.tiles[hand],
+                        {std::min<int64_t>(R, room), old, all, at.base + first * k.columns,
+                         at.kernel + first * all});
+  });
+  double* own = at.kernel + lead * all + old;
+  if (n == 1) own[0] = memory.hands[0].diag[0];
+  for (int g = 0; n > 1 && g < rows; ++g)
+    for (int o = 0; o <= g; ++o) {
+      const T* values = among<T, R>(k, needs, memory.hands[g], memory.hands[o], memory.own);
+      for (int64_t i = 0; i < size(g); ++i)
+        for (int64_t j = 0; j < size(o); ++j)
+          own[(g * R + i) * all + o * R + j] = static_cast<double>(values[i * R + j]);
+    }
+  if (!k.needs_norm) return;  // else a term that goes is asked about those after it
+  for (int64_t i = 0; i < all; ++i)
+    for (int64_t j = std::max(old, i + 1); j < all; ++j)
+      at.kernel[i * all + j] = at.kernel[j * all + i];
+}
+
 // Learns rows start ... start + n - 1; false if that is left to the caller, nothing changed.
 template <class T, int R, class Share>
 inline bool learn_block(Lane<T>& k, Scratch<T, R>& memory, int64_t start, int64_t n, Share share) {
-  const int64_t columns = k.columns, old = droppable(k, start, n), all = old + n;
-  if (old > kMostOld || std::min(k.count + n, k.cap) > k.capacity * kLanes) return false;
+  const int64_t columns = k.columns, old = droppable(k, start, n);
+  if (old > (k.needs_norm ? kOldGroups * R : kMostOld)) return false;
+  if (std::min(k.count + n, k.cap) > k.capacity * kLanes) return false;
   const int groups = static_cast<int>((n + R - 1) / R);
   const Numbers at = numbers_of<T, R>(k, memory, n, old);
   const auto size = [n](int g) { return std::min<int64_t>(R, n - g * R); };
@@ -197,20 +239,8 @@ inline bool learn_block(Lane<T>& k, Scratch<T, R>& memory, int64_t start, int64_
     if (!take_rows<T, R>(k, start + g * R, size(g), memory.numbers.data, memory.numbers.data + k.d,
                          memory.hands[g]))
       return false;
-  const Needs needs = needs_of(k.program);
   set_aside(k, at, old);
-  share(groups, [&](int g) {
-    against_terms<T, R>(k, needs, memory.hands[g], memory.tiles[g],
-                        {size(g), old, all, at.base + g * R * columns, at.kernel + g * R * all});
-  });
-  if (n == 1) at.kernel[old] = memory.hands[0].diag[0];
-  for (int g = 0; n > 1 && g < groups; ++g)
-    for (int o = 0; o <= g; ++o) {
-      const T* own = among<T, R>(k, needs, memory.hands[g], memory.hands[o], memory.own);
-      for (int64_t i = 0; i < size(g); ++i)
-        for (int64_t j = 0; j < size(o); ++j)
-          at.kernel[(g * R + i) * all + old + o * R + j] = static_cast<double>(own[i * R + j]);
-    }
+  ask<T, R>(k, memory, at, n, old, share);
   for (int64_t i = 0; i < n; ++i) {
     at.diag[old + i] = memory.hands[i / R].diag[i % R];
     at.cap[i] = k.cap;
@@ -219,7 +249,7 @@ inline bool learn_block(Lane<T>& k, Scratch<T, R>& memory, int64_t start, int64_
   }
   std::copy_n(k.state, columns * onkel::kFields, at.state);
   const StepOutput out = run_steps(k, at, start, n, old);
-  bool clean = out.bad_row < 0 && out.done == n;
+  bool clean = out.bad_row < 0 && out.done == n && !out.stale_norm;
   for (int64_t c = 0; c < columns; ++c) clean &= !at.wiped[c];
   for (int64_t i = clean ? out.dropped : 0; i < old; ++i) set_weights(k, slot_of(k, i), true);
   if (!clean) return false;
