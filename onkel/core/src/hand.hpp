@@ -3,6 +3,8 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
+#include <utility>
 
 #include "api.hpp"
 #include "rows.hpp"
@@ -49,17 +51,6 @@ inline double evaluate_one(Program program, double dot, double dist2, double dis
   return stack[0];
 }
 
-// v = (x - center) unit, kept so small that differences of far values stay finite.
-template <class T>
-inline void coordinates(const Lane<T>& k, const T* x, const double* limit, double* v) {
-  for (int64_t j = 0; j < k.d; ++j) v[j] = (static_cast<double>(x[j]) - k.center[j]) * k.unit[j];
-  if (k.invariant)
-    for (int64_t j = 0; j < k.d; ++j) {
-      const double low = v[j] < -limit[j] ? -limit[j] : v[j];
-      v[j] = low > limit[j] ? limit[j] : low;
-    }
-}
-
 template <class T>
 inline int64_t slot_of(const Lane<T>& k, int64_t i) {
   const int64_t slot = k.head + i, slots = k.capacity * kLanes;  // a division would cost more
@@ -69,62 +60,132 @@ inline int64_t slot_of(const Lane<T>& k, int64_t i) {
 // A handful of rows, [feature][row] as the sums want them: one load serves a broadcast each.
 template <class T, int R>
 struct Hand {
-  T *q, *v;  // [d][R]
+  T *q, *v;  // [room_for<R>(d)][R]
   T off[R] = {}, norm[R] = {};
   double diag[R] = {};
 };
 
-// Takes a row whose coordinates are v; z has room for a vector beyond the last feature.
+// Features, rounded up to whole square tiles.
+template <int R>
+inline int64_t room_for(int64_t d) {
+  return (d + R - 1) / R * R;
+}
+
+// Where rows lie one after another before they are laid side by side.
 template <class T, int R>
-inline void take_row(const Lane<T>& k, int64_t i, const double* v, double* z, Hand<T, R>& h) {
+struct Rows {
+  const double* limit;  // [d]
+  T *q, *v;             // [R][room_for<R>(d)], beyond d anything
+};
+
+template <class Row, size_t... I>
+inline void interleave(Row a, Row b, Row& low, Row& high, std::index_sequence<I...>) {
+  constexpr size_t R = sizeof...(I);
+  low = __builtin_shufflevector(a, b, static_cast<int>(I / 2 + I % 2 * R)...);
+  high = __builtin_shufflevector(a, b, static_cast<int>((R + I) / 2 + I % 2 * R)...);
+}
+
+// Makes columns of rows: [R][room] to [room][R], square by square. Interleaving the first half of
+// a square's rows with the second, log2 R times, transposes it.
+template <class T, int R>
+inline void transpose(const T* rows, int64_t room, T* out) {
+  typedef T Row __attribute__((vector_size(R * sizeof(T))));
+  for (int64_t j = 0; j < room; j += R) {
+    Row a[R], b[R];
+    for (int i = 0; i < R; ++i) a[i] = load<Row>(rows + i * room + j);
+    for (int round = 1; round < R; round *= 2) {
+      for (int i = 0; i < R / 2; ++i)
+        interleave(a[i], a[i + R / 2], b[2 * i], b[2 * i + 1], std::make_index_sequence<R>());
+      for (int i = 0; i < R; ++i) a[i] = b[i];
+    }
+    for (int i = 0; i < R; ++i) store(out + (j + i) * R, a[i]);
+  }
+}
+
+template <class To, class From>
+inline To converted(From x) {
+  if constexpr (std::is_arithmetic_v<From>)
+    return static_cast<To>(x);
+  else
+    return __builtin_convertvector(x, To);
+}
+
+// The squared length of a row's features, and what its dot products lack.
+template <class V>
+struct Lengths {
+  V square = V{}, off = V{};
+};
+
+// Features j, j + 1, ... of a row, as many as V holds: v = (x - center) unit, kept so small that
+// differences of far values stay finite, and q = width^2 (v - shift).
+template <class V, class N, class T>
+inline void take_features(const Lane<T>& k, const T* x, const double* limit, int64_t j, T* q, T* v,
+                          Lengths<V>& sums) {
+  V at = converted<V>(load<N>(x + j));
+  if (limit) at = (at - load<V>(k.center + j)) * load<V>(k.unit + j);
+  if (limit && k.invariant) {
+    const V most = load<V>(limit + j);
+    at = larger(at, -most);
+    at = at > most ? most : at;
+  }
+  const V width = load<V>(k.width + j), shift = load<V>(k.shift + j), z = width * (at - shift);
+  sums.square = sums.square + z * z;
+  sums.off = sums.off - z * width * shift;
+  store(v + j, converted<N>(at));
+  store(q + j, converted<N>(z * width));
+}
+
+// Takes row i of the handful; without limits it is in coordinates of the frame already.
+template <class T, int R>
+inline void take_row(const Lane<T>& k, int64_t i, const T* x, const double* limit,
+                     const Rows<T, R>& at, Hand<T, R>& h) {
   constexpr int W = Simd<double>::width;
-  VecD length = VecD{};
-  for (int64_t j = 0; j < k.d; ++j) z[j] = k.width[j] * (v[j] - k.shift[j]);
-  for (int64_t j = k.d; j % W; ++j) z[j] = 0;
-  for (int64_t j = 0; j < k.d; j += W) length = length + load<VecD>(z + j) * load<VecD>(z + j);
-  for (int64_t j = 0; j < k.d; ++j) {
-    h.v[j * R + i] = static_cast<T>(v[j]);
-    z[j] *= k.width[j];
-    h.q[j * R + i] = static_cast<T>(z[j]);
-  }
-  if (!k.invariant) {
-    double sum = 0;
-    for (int64_t j = 0; j < k.d; ++j) sum -= z[j] * k.shift[j];
-    h.off[i] = static_cast<T>(sum);
-  }
-  h.norm[i] = static_cast<T>(sum_lanes<double>(length));
+  typedef T Part __attribute__((vector_size(W * sizeof(T))));
+  T *q = at.q + i * room_for<R>(k.d), *v = at.v + i * room_for<R>(k.d);
+  Lengths<VecD> many;
+  Lengths<double> rest;
+  int64_t j = 0;
+  for (; j + W <= k.d; j += W) take_features<VecD, Part>(k, x, limit, j, q, v, many);
+  for (; j < k.d; ++j) take_features<double, T>(k, x, limit, j, q, v, rest);
+  if (!k.invariant) h.off[i] = static_cast<T>(sum_lanes<double>(many.off) + rest.off);
+  h.norm[i] = static_cast<T>(sum_lanes<double>(many.square) + rest.square);
   h.diag[i] = evaluate_one(k.program, static_cast<double>(h.norm[i]), 0, 0);
 }
 
+// Lays n rows side by side; those that are missing are 0.
 template <class T, int R>
-inline void leave_empty(const Lane<T>& k, int64_t from, Hand<T, R>& h) {
-  for (int64_t j = 0; j < k.d; ++j)
-    for (int64_t i = from; i < R; ++i) h.q[j * R + i] = h.v[j * R + i] = 0;
+inline void side_by_side(const Lane<T>& k, int64_t n, const Rows<T, R>& at, Hand<T, R>& h) {
+  const int64_t room = room_for<R>(k.d);
+  std::fill(at.q + n * room, at.q + R * room, T(0));
+  std::fill(at.v + n * room, at.v + R * room, T(0));
+  transpose<T, R>(at.q, room, h.q);
+  transpose<T, R>(at.v, room, h.v);
 }
 
-// Takes n rows as they came from `start` on; false if one of them is too large. v: 2 d + 16.
+// Takes n rows as they came, from `start` on; false if one of them is too large.
 template <class T, int R>
-inline bool take_rows(const Lane<T>& k, int64_t start, int64_t n, const double* limit, double* v,
+inline bool take_rows(const Lane<T>& k, int64_t start, int64_t n, const Rows<T, R>& at,
                       Hand<T, R>& h) {
   for (int64_t i = 0; i < n; ++i) {
-    coordinates(k, k.x + (start + i) * k.d, limit, v);
-    take_row(k, i, v, v + k.d, h);
+    take_row(k, i, k.x + (start + i) * k.d, at.limit, at, h);
     if (!std::isfinite(h.diag[i])) return false;
   }
-  leave_empty(k, n, h);
+  side_by_side(k, n, at, h);
   return true;
 }
 
 // Takes n of the stored terms, from the `start`-th oldest on, as if they were rows.
 template <class T, int R>
-inline void take_terms(const Lane<T>& k, int64_t start, int64_t n, double* v, Hand<T, R>& h) {
+inline void take_terms(const Lane<T>& k, int64_t start, int64_t n, const Rows<T, R>& at,
+                       Hand<T, R>& h) {
   for (int64_t i = 0; i < n; ++i) {
     const int64_t slot = slot_of(k, start + i);
-    const T* at = k.panels + slot / kLanes * k.d * kLanes + slot % kLanes;
-    for (int64_t j = 0; j < k.d; ++j) v[j] = static_cast<double>(at[j * kLanes]);
-    take_row(k, i, v, v + k.d, h);
+    const T* term = k.panels + slot / kLanes * k.d * kLanes + slot % kLanes;
+    T* row = at.v + i * room_for<R>(k.d);
+    for (int64_t j = 0; j < k.d; ++j) row[j] = term[j * kLanes];
+    take_row<T, R>(k, i, row, nullptr, at, h);
   }
-  leave_empty(k, n, h);
+  side_by_side(k, n, at, h);
 }
 
 // k of one handful's rows at another's, [R][R] from lane 0 of the tile on.

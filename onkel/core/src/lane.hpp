@@ -58,9 +58,13 @@ inline void store_terms(Lane<T>& k, const Hand<T, R>& h, int64_t n, const uint8_
   bool together = lane + n <= kLanes;
   for (int64_t i = 0; i < n; ++i) together &= kept[i];
   T* values = k.panels + first / kLanes * k.d * kLanes + lane;
-  if (together)
+  if (together && n == R) {
+    typedef T Row __attribute__((vector_size(R * sizeof(T))));
+    for (int64_t j = 0; j < k.d; ++j) store(values + j * kLanes, load<Row>(h.v + j * R));
+  } else if (together) {
     for (int64_t j = 0; j < k.d; ++j)
       for (int64_t i = 0; i < n; ++i) values[j * kLanes + i] = h.v[j * R + i];
+  }
   for (int64_t i = 0; i < n; ++i) {
     if (!kept[i]) continue;
     const int64_t slot = slot_of(k, k.count++), panel = slot / kLanes;
@@ -91,18 +95,21 @@ struct Scratch {
   static constexpr int hands_at_most = kGroups + kOldGroups;
   static int64_t asked(const Lane<T>& k) { return k.needs_norm ? hands_at_most * R : rows; }
   explicit Scratch(const Lane<T>& k)
-      : reals(2 * asked(k) * k.d),
-        numbers(3 * k.d + 16 + most + asked(k) * most +
+      : reals(2 * (asked(k) + R) * room_for<R>(k.d)),
+        numbers(k.d + most + asked(k) * most +
                 (asked(k) + rows + kMostOld + onkel::kFields) * k.columns),
         whole(kMostOld + 2 * rows),
         flags(2 * rows + k.columns) {
     std::memset(&own, 0, sizeof own);  // lanes that no pair fills are looked at all the same
     for (int64_t j = 0; j < k.d; ++j) numbers.data[j] = k.clip / k.width[j];
+    const int64_t size = R * room_for<R>(k.d);
+    rows_at = {numbers.data, reals.data, reals.data + size};
     for (int g = 0; g < asked(k) / R; ++g) {
-      hands[g].q = reals.data + 2 * g * R * k.d;
-      hands[g].v = hands[g].q + R * k.d;
+      hands[g].q = reals.data + 2 * (g + 1) * size;
+      hands[g].v = hands[g].q + size;
     }
   }
+  Rows<T, R> rows_at;
   Memory<T> reals;
   Memory<double> numbers;
   Memory<int64_t> whole;
@@ -160,7 +167,7 @@ template <class T, int R>
 inline Numbers numbers_of(const Lane<T>& k, Scratch<T, R>& memory, int64_t n, int64_t old) {
   const int64_t all = old + n, columns = k.columns;
   Numbers at;
-  at.diag = memory.numbers.data + 3 * k.d + 16;
+  at.diag = memory.numbers.data + k.d;
   const int64_t asked = k.needs_norm ? all : n;
   at.kernel = at.diag + all;
   at.base = at.kernel + asked * all;
@@ -200,7 +207,7 @@ inline void ask(Lane<T>& k, Scratch<T, R>& memory, const Numbers& at, int64_t n,
   const int rows = static_cast<int>((n + R - 1) / R), terms = static_cast<int>((lead + R - 1) / R);
   const auto size = [n](int g) { return std::min<int64_t>(R, n - g * R); };
   for (int g = 0; g < terms; ++g)
-    take_terms<T, R>(k, g * R, std::min<int64_t>(R, old - g * R), memory.numbers.data + k.d,
+    take_terms<T, R>(k, g * R, std::min<int64_t>(R, old - g * R), memory.rows_at,
                      memory.hands[kGroups + g]);
   share(rows + terms, [&](int g) {
     const bool row = g < rows;
@@ -236,9 +243,7 @@ inline bool learn_block(Lane<T>& k, Scratch<T, R>& memory, int64_t start, int64_
   const Numbers at = numbers_of<T, R>(k, memory, n, old);
   const auto size = [n](int g) { return std::min<int64_t>(R, n - g * R); };
   for (int g = 0; g < groups; ++g)
-    if (!take_rows<T, R>(k, start + g * R, size(g), memory.numbers.data, memory.numbers.data + k.d,
-                         memory.hands[g]))
-      return false;
+    if (!take_rows<T, R>(k, start + g * R, size(g), memory.rows_at, memory.hands[g])) return false;
   set_aside(k, at, old);
   ask<T, R>(k, memory, at, n, old, share);
   for (int64_t i = 0; i < n; ++i) {
@@ -284,7 +289,7 @@ template <class T>
 bool look_lane(Lane<T>& k) {
   Scratch<T, 1> memory(k);
   auto& h = memory.hands[0];
-  if (!take_rows<T, 1>(k, 0, 1, memory.numbers.data, memory.numbers.data + k.d, h)) return false;
+  if (!take_rows<T, 1>(k, 0, 1, memory.rows_at, h)) return false;
   against_terms<T, 1>(k, needs_of(k.program), h, memory.tiles[0], {1, 0, 1, k.score, nullptr});
   for (int64_t c = 0; c < k.columns; ++c)
     k.score[c] += k.state[c * onkel::kFields + onkel::kFieldOffset];
