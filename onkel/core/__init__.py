@@ -105,6 +105,7 @@ class StepInput:
     y: Array
     weight: Array
     eta: Array
+    lam: Array
     cap: Array
     """Most terms after each row's trial."""
     hosts: Array
@@ -192,7 +193,7 @@ def steps(task: StepInput) -> StepOutput:
     wiped = np.zeros(columns, np.uint8)
     dropped, done, bad_row, stale = _native.steps(
         task.kernel, task.base, task.old_coef, task.diag, task.births, task.live, task.first_trial,
-        task.y, task.weight, task.eta, task.cap, task.hosts, task.oldest, loss, rule,
+        task.y, task.weight, task.eta, task.lam, task.cap, task.hosts, task.oldest, loss, rule,
         task.intercept, task.needs_norm, task.average, task.stop_scale, state, score, mean_score,
         limit, coef,
         kept, merged, wiped,
@@ -213,6 +214,7 @@ class PrimalInput:
     y: Array
     weight: Array
     eta: Array
+    lam: Array
     loss: Any
     rule: Any
     p: float
@@ -249,7 +251,7 @@ def primal(task: PrimalInput) -> PrimalOutput:
     mean_score = np.empty((rows, columns) if task.average else (0, columns))
     state, theta, total = task.state.copy(), task.theta.copy(), task.total.copy()
     bad_row = _native.primal(
-        task.x, task.y, task.weight, task.eta, loss, rule, task.p, task.intercept,
+        task.x, task.y, task.weight, task.eta, task.lam, loss, rule, task.p, task.intercept,
         task.needs_norm, task.average, state, theta, total, score, mean_score, limit,
     )  # fmt: skip
     return PrimalOutput(state, theta, total, score, mean_score, limit, bad_row)

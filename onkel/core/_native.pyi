@@ -49,6 +49,7 @@ def steps(
     y: Array,
     weight: Array,
     eta: Array,
+    lam: Array,
     cap: Array,
     hosts: Array,
     oldest: Array,
@@ -72,6 +73,7 @@ def primal(
     y: Array,
     weight: Array,
     eta: Array,
+    lam: Array,
     loss: NativeLoss,
     rule: NativeRule,
     p: float,
@@ -88,8 +90,10 @@ def primal(
 
 class OneF:
     def __init__(self, *parts: Any) -> None: ...
-    def learn(self, x: Array, y: float, t: int, eta: float, oldest: int) -> bool: ...
-    def learn_all(self, x: Array, y: Array, t: int, eta: float, oldest: int) -> bool: ...
+    def learn(self, x: Array, y: float, t: int, eta: float, lam: float, oldest: int) -> bool: ...
+    def learn_all(
+        self, x: Array, y: Array, t: int, eta: float, lam: float, oldest: int
+    ) -> bool: ...
     def look(self, x: Array) -> bool: ...
     @property
     def score(self) -> float: ...

@@ -104,7 +104,6 @@ class NativeRule(NamedTuple):
     """A rule as the compiled core takes it."""
 
     code: int
-    lam: float = 0.0
     threshold_rate: float = 1.0
     power: float = 2.0
     """Of the norm in NORMA's regulariser."""
@@ -135,6 +134,7 @@ class Trial(NamedTuple):
     kxx: float
     norm2: float
     eta: float
+    lam: float
     weight: float
     offset: float
     threshold: float

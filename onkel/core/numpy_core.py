@@ -179,6 +179,7 @@ def decide(task: StepInput | PrimalInput, s: Array, f: float, t: int, c: int, kx
         kxx=float(kxx),
         norm2=float(s[Field.NORM2]),
         eta=float(task.eta[t]),
+        lam=float(task.lam[t]),
         weight=weight,
         offset=float(s[Field.OFFSET]),
         threshold=float(s[Field.THRESHOLD]),
@@ -196,7 +197,7 @@ def decide(task: StepInput | PrimalInput, s: Array, f: float, t: int, c: int, kx
     s[Field.UPDATES] += move.coef != 0
     s[Field.LOSS] += weight * verdict.value
     if task.needs_norm:
-        s[Field.RISK] += weight * verdict.value + task.rule.penalty(trial.norm2)
+        s[Field.RISK] += weight * verdict.value + task.rule.penalty(trial)
     s[Field.OFFSET_SUM] += trial.offset
     s[Field.ALERT_SUM] += trial.alert
     s[Field.OFFSET], s[Field.THRESHOLD], s[Field.ALERT] = move.offset, move.threshold, move.alert

@@ -346,7 +346,7 @@ class DenseTerms:
         first_trial: int, data: tuple[Array, ...], out: tuple[Array, ...],
     ) -> int:  # fmt: skip
         """Learn rows in place, as many as go without anything unusual; return how many."""
-        rows, oldest = len(data[0]), int(data[4][-1])
+        rows, oldest = len(data[0]), int(data[5][-1])
         if min(self.count + rows, cap) > len(self.births):
             self._grow(min(self.count + rows, cap))
         if self.journal is not None:

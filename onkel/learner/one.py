@@ -55,7 +55,7 @@ class One:
         if row.__class__ is not np.ndarray or row.dtype is not self.dtype:
             row = self._row(row)
         try:
-            if not self._learn(row, y, t, self.rates[at], self.oldest[at]):
+            if not self._learn(row, y, t, self.rates[at], self.lams[at], self.oldest[at]):
                 return False
         except TypeError:
             return False  # not contiguous, or nothing that could be a row
@@ -84,6 +84,7 @@ class One:
         except Exception:  # a user's schedule: whose turn it is must see it, not who comes before
             return False
         self.first, self.rates = t, rates.tolist()
+        self.lams = self.learner.rule.lams(trials).tolist()
         self.oldest = self.learner.window.oldest(trials).tolist()
         return True
 

@@ -168,6 +168,7 @@ class PrimalLearner(Learner):
             y=np.ascontiguousarray(self.targets.standardised(Y), np.float64),
             weight=np.ascontiguousarray(weight, np.float64),
             eta=self.rule.rates(trials),
+            lam=self.rule.lams(trials),
             loss=self.loss,
             rule=self.rule,
             p=self.p,

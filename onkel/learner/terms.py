@@ -154,7 +154,7 @@ class TermLearner(Learner):
             self.window.cap, self.state, (self.loss.native(), self.rule.native()),
             (self.settings.intercept, self.rule.needs_norm, self.settings.threads), self.t + 1,
             (np.ascontiguousarray(X), y, weight, self.rule.rates(trials),
-             self.window.oldest(trials)),
+             self.rule.lams(trials), self.window.oldest(trials)),
             (score, limit, kept),
         )  # fmt: skip
         if not done:
@@ -199,6 +199,7 @@ class TermLearner(Learner):
             y=y,
             weight=weight,
             eta=rule.rates(trials),
+            lam=rule.lams(trials),
             cap=np.full(len(y), self.window.cap, np.int64),
             hosts=self._hosts(own, old),
             oldest=oldest,

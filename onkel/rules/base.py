@@ -104,9 +104,13 @@ class BoundRule:
         """Decide one move."""
         raise NotImplementedError
 
-    def penalty(self, norm2: float) -> float:
+    def lams(self, t: Array) -> Array:
+        """Return the regularisation at trials `t`."""
+        return np.full(t.shape, self.lam)
+
+    def penalty(self, trial: Trial) -> float:
         """Return the regulariser's value, for the instantaneous risk."""
-        return self.lam * norm2 / 2
+        return trial.lam * trial.norm2 / 2
 
     def native(self) -> NativeRule | None:
         """What the compiled core needs to know, or None."""

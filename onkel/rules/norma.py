@@ -203,7 +203,7 @@ class BoundNorma(BoundRule):
 
     def step(self, trial: Trial, loss: Any) -> Move:
         verdict = loss.judge(trial.f + trial.offset, trial.y, trial.threshold)
-        shrink = max(1.0 - trial.eta * self.lam * self.pull(trial.norm2), 0.0)
+        shrink = max(1.0 - trial.eta * trial.lam * self.pull(trial.norm2), 0.0)
         coef = trial.eta * trial.weight * verdict.slope
         threshold, alert = trial.threshold, trial.alert
         if loss.adaptive:
@@ -215,13 +215,13 @@ class BoundNorma(BoundRule):
                 alert += self.threshold_rate * step * (loss.nu - outside)
         return Move(shrink, coef, trial.offset + coef * trial.intercept, threshold, alert, verdict)
 
-    def penalty(self, norm2: float) -> float:
+    def penalty(self, trial: Trial) -> float:
         if callable(self.regularizer):
             return float("nan")
-        return self.lam * float(norm2 ** (self.regularizer / 2)) / self.regularizer
+        return trial.lam * float(trial.norm2 ** (self.regularizer / 2)) / self.regularizer
 
     def native(self) -> NativeRule | None:
         if callable(self.regularizer):
             return None
         power = float(self.regularizer)
-        return NativeRule(RuleCode.NORMA, self.lam, self.threshold_rate, power, self.support_rate)
+        return NativeRule(RuleCode.NORMA, self.threshold_rate, power, self.support_rate)

@@ -101,7 +101,7 @@ enum RuleCode : int { kNorma = 0, kAlma, kProjection, kRomma };
 // (ALMA: a of the self-tuning form, or 0; ROMMA: whether it is aggressive; both: see p).
 struct Rule {
   int code;
-  double lambda, threshold_rate, power, support_rate, radius, extra;
+  double threshold_rate, power, support_rate, radius, extra;
 };
 
 // Everything that one call of `steps` reads; see onkel/core/numpy_core.py for the algorithm.
@@ -119,6 +119,7 @@ struct StepInput {
   const double* y;                   // [rows][columns]
   const double* weight;              // [rows]
   const double* eta;                 // [rows]
+  const double* lam;                 // [rows] the regularisation
   const int64_t* cap;                // [rows] most terms after this trial
   const int64_t* hosts;              // [rows] candidate that holds the same example, kStays, kNone
   const int64_t* oldest;             // [rows] births below this are dropped after this trial
@@ -150,6 +151,7 @@ struct PrimalInput {
   const double* y;       // [rows][columns]
   const double* weight;  // [rows]
   const double* eta;     // [rows]
+  const double* lam;     // [rows]
   Loss loss;
   Rule rule;
   double p;  // of the link
@@ -187,7 +189,7 @@ struct Lane {
   bool intercept, needs_norm;
   int64_t rows, first_trial, cap;
   const T* x;  // [rows][d] as they came
-  const double *y, *weight, *eta;
+  const double *y, *weight, *eta, *lam;
   const int64_t* oldest;
   double *score, *limit;
   uint8_t* kept;

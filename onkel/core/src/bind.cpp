@@ -182,12 +182,12 @@ void matrix(const std::vector<NodeTuple>& program, const In<T>& q, const In<T>& 
 std::tuple<int64_t, int64_t, int64_t, bool> steps(
     const In<double>& kernel, const In<double>& base, const In<double>& old_coef,
     const In<double>& diag, const In<int64_t>& births, int64_t live, int64_t first_trial,
-    const In<double>& y, const In<double>& weight, const In<double>& eta, const In<int64_t>& cap,
-    const In<int64_t>& hosts, const In<int64_t>& oldest, const LossTuple& loss,
-    const RuleTuple& rule, bool intercept, bool needs_norm, bool average, double stop_scale,
-    const Out<double>& state, const Out<double>& score, const Out<double>& mean_score,
-    const Out<double>& limit, const Out<double>& coef, const Out<uint8_t>& kept,
-    const Out<uint8_t>& merged, const Out<uint8_t>& wiped) {
+    const In<double>& y, const In<double>& weight, const In<double>& eta, const In<double>& lam,
+    const In<int64_t>& cap, const In<int64_t>& hosts, const In<int64_t>& oldest,
+    const LossTuple& loss, const RuleTuple& rule, bool intercept, bool needs_norm, bool average,
+    double stop_scale, const Out<double>& state, const Out<double>& score,
+    const Out<double>& mean_score, const Out<double>& limit, const Out<double>& coef,
+    const Out<uint8_t>& kept, const Out<uint8_t>& merged, const Out<uint8_t>& wiped) {
   onkel::StepInput in{};
   require(y.ndim() == 2, "y must be [rows][columns]");
   in.rows = static_cast<int64_t>(y.shape(0));
@@ -199,8 +199,8 @@ std::tuple<int64_t, int64_t, int64_t, bool> steps(
   const size_t n = births.size() + y.shape(0), lead = needs_norm ? n : y.shape(0);
   require(kernel.size() == lead * n && base.size() == lead * wide, "kernel or base has wrong size");
   require(old_coef.size() == wide * births.size() && diag.size() == n, "old_coef or diag");
-  require(weight.size() == y.shape(0) && eta.size() == y.shape(0) && cap.size() == y.shape(0) &&
-              oldest.size() == y.shape(0) && hosts.size() == y.shape(0),
+  require(weight.size() == y.shape(0) && eta.size() == y.shape(0) && lam.size() == y.shape(0) &&
+              cap.size() == y.shape(0) && oldest.size() == y.shape(0) && hosts.size() == y.shape(0),
           "one weight, rate and window per row");
   require(state.size() == y.shape(1) * onkel::kFields && score.size() == y.size() &&
               limit.size() == y.size() && mean_score.size() == (average ? y.size() : 0) &&
@@ -215,6 +215,7 @@ std::tuple<int64_t, int64_t, int64_t, bool> steps(
   in.y = y.data();
   in.weight = weight.data();
   in.eta = eta.data();
+  in.lam = lam.data();
   in.cap = cap.data();
   in.hosts = hosts.data();
   in.oldest = oldest.data();
@@ -240,17 +241,18 @@ std::tuple<int64_t, int64_t, int64_t, bool> steps(
 
 // Returns the first row whose step is not finite, or -1; state, theta and total change in place.
 int64_t primal(const In<double>& x, const In<double>& y, const In<double>& weight,
-               const In<double>& eta, const LossTuple& loss, const RuleTuple& rule, double p,
-               bool intercept, bool needs_norm, bool average, const Out<double>& state,
-               const Out<double>& theta, const Out<double>& total, const Out<double>& score,
-               const Out<double>& mean_score, const Out<double>& limit) {
+               const In<double>& eta, const In<double>& lam, const LossTuple& loss,
+               const RuleTuple& rule, double p, bool intercept, bool needs_norm, bool average,
+               const Out<double>& state, const Out<double>& theta, const Out<double>& total,
+               const Out<double>& score, const Out<double>& mean_score, const Out<double>& limit) {
   onkel::PrimalInput in{};
   require(x.ndim() == 2 && y.ndim() == 2 && x.shape(0) == y.shape(0), "x and y must be matrices");
   in.rows = static_cast<int64_t>(y.shape(0));
   in.columns = static_cast<int64_t>(y.shape(1));
   in.d = static_cast<int64_t>(x.shape(1));
   const size_t wide = y.shape(1) * (x.shape(1) + 1);
-  require(weight.size() == y.shape(0) && eta.size() == y.shape(0), "one weight and rate per row");
+  require(weight.size() == y.shape(0) && eta.size() == y.shape(0) && lam.size() == y.shape(0),
+          "one weight and rate per row");
   require(state.size() == y.shape(1) * onkel::kFields && theta.size() == wide &&
               total.size() == (average ? wide : 0) && score.size() == y.size() &&
               limit.size() == y.size() && mean_score.size() == (average ? y.size() : 0),
@@ -259,6 +261,7 @@ int64_t primal(const In<double>& x, const In<double>& y, const In<double>& weigh
   in.y = y.data();
   in.weight = weight.data();
   in.eta = eta.data();
+  in.lam = lam.data();
   in.loss = loss_of(loss);
   in.rule = rule_of(rule);
   in.p = p;

@@ -46,7 +46,7 @@ inline std::vector<onkel::Node> nodes_of(const std::vector<NodeTuple>& program) 
 }
 
 using LossTuple = std::tuple<int, double, double>;
-using RuleTuple = std::tuple<int, double, double, double, double, double, double>;
+using RuleTuple = std::tuple<int, double, double, double, double, double>;
 
 inline onkel::Loss loss_of(const LossTuple& loss) {
   const auto& [code, nu, extra] = loss;
@@ -54,8 +54,8 @@ inline onkel::Loss loss_of(const LossTuple& loss) {
 }
 
 inline onkel::Rule rule_of(const RuleTuple& rule) {
-  const auto& [code, lambda, threshold_rate, power, support_rate, radius, extra] = rule;
-  return {code, lambda, threshold_rate, power, support_rate, radius, extra};
+  const auto& [code, threshold_rate, power, support_rate, radius, extra] = rule;
+  return {code, threshold_rate, power, support_rate, radius, extra};
 }
 
 // One row of running moments with forgetting (Welford); population variance.

@@ -28,20 +28,20 @@ template <class T>
 using TermsTuple = std::tuple<Out<T>, Out<T>, Out<double>, Out<T>, Out<int64_t>>;
 
 // frame = (center, unit, width, shift, width in the rows' type), terms = (panels, norms, coef,
-// weights, births), ring = (head, count, cap), data = (x, y, weight, eta, oldest), out = (score,
-// limit, kept). Returns how many rows were learned, and the ring's new head and count.
+// weights, births), ring = (head, count, cap), data = (x, y, weight, eta, lam, oldest), out =
+// (score, limit, kept). Returns how many rows were learned, and the ring's new head and count.
 template <class T>
 std::tuple<int64_t, int64_t, int64_t> lane(
     const std::vector<NodeTuple>& program, const FrameTuple<T>& frame, bool invariant, double clip,
     const TermsTuple<T>& terms, std::tuple<int64_t, int64_t, int64_t> ring,
     const Out<double>& state, const LossTuple& loss, const RuleTuple& rule, bool intercept,
     bool needs_norm, int threads, int64_t first_trial,
-    const std::tuple<In<T>, In<double>, In<double>, In<double>, In<int64_t>>& data,
+    const std::tuple<In<T>, In<double>, In<double>, In<double>, In<double>, In<int64_t>>& data,
     const std::tuple<Out<double>, Out<double>, Out<uint8_t>>& out) {
   const auto nodes = nodes_of(program);
   const auto& [center, unit, width, shift, width_t] = frame;
   const auto& [panels, norms, coef, weights, births] = terms;
-  const auto& [x, y, weight, eta, oldest] = data;
+  const auto& [x, y, weight, eta, lam, oldest] = data;
   const auto& [score, limit, kept] = out;
   onkel::Lane<T> k{};
   require(x.ndim() == 2 && y.ndim() == 2 && panels.ndim() == 3 && coef.ndim() == 3,
@@ -55,7 +55,7 @@ std::tuple<int64_t, int64_t, int64_t> lane(
   require(center.size() == d && unit.size() == d && width.size() == d && shift.size() == d &&
               width_t.size() == d,
           "the lane's frame has the wrong size");
-  require(y.shape(0) == rows && weight.size() == rows && eta.size() == rows &&
+  require(y.shape(0) == rows && weight.size() == rows && eta.size() == rows && lam.size() == rows &&
               oldest.size() == rows && kept.size() == rows && score.size() == y.size() &&
               limit.size() == y.size() && state.size() == columns * onkel::kFields,
           "the lane's rows have the wrong size");
@@ -93,6 +93,7 @@ std::tuple<int64_t, int64_t, int64_t> lane(
        y.data(),
        weight.data(),
        eta.data(),
+       lam.data(),
        oldest.data(),
        score.data(),
        limit.data(),
@@ -178,19 +179,21 @@ class One {
     k.y = y_.data();
     k.weight = &weight_;
     k.eta = &eta_;
+    k.lam = &lam_;
     k.oldest = &oldest_;
     k.score = std::get<0>(out_).data();
     k.limit = std::get<1>(out_).data();
     k.kept = &kept_;
   }
 
-  // Learns trial `t` at rate `eta`; terms born before `oldest` go. False if this row is not for
-  // here, nothing changed.
-  bool learn(const In<T>& x, double y, int64_t t, double eta, int64_t oldest) {
-    return k_.columns == 1 && take(x, &y, t, eta, oldest);
+  // Learns trial `t` at rate `eta` with regularisation `lam`; terms born before `oldest` go. False
+  // if this row is not for here, nothing changed.
+  bool learn(const In<T>& x, double y, int64_t t, double eta, double lam, int64_t oldest) {
+    return k_.columns == 1 && take(x, &y, t, eta, lam, oldest);
   }
-  bool learn_all(const In<T>& x, const In<double>& y, int64_t t, double eta, int64_t oldest) {
-    return static_cast<int64_t>(y.size()) == k_.columns && take(x, y.data(), t, eta, oldest);
+  bool learn_all(const In<T>& x, const In<double>& y, int64_t t, double eta, double lam,
+                 int64_t oldest) {
+    return static_cast<int64_t>(y.size()) == k_.columns && take(x, y.data(), t, eta, lam, oldest);
   }
 
   // Leaves the scores of a row as things are; false if it is not for here.
@@ -206,7 +209,7 @@ class One {
   int64_t count() const { return k_.count; }
 
  private:
-  bool take(const In<T>& x, const double* y, int64_t t, double eta, int64_t oldest) {
+  bool take(const In<T>& x, const double* y, int64_t t, double eta, double lam, int64_t oldest) {
     if (!fits(x)) return false;
     for (int64_t c = 0; c < k_.columns; ++c) {
       const double scale = std::fabs(k_.state[c * onkel::kFields + onkel::kFieldScale]);
@@ -218,6 +221,7 @@ class One {
     k_.x = x.data();
     k_.first_trial = t;
     eta_ = eta;
+    lam_ = lam;
     oldest_ = oldest;
     run(k_);
     if (k_.done != 1) return false;
@@ -253,7 +257,7 @@ class One {
   std::vector<onkel::Node> nodes_;
   std::vector<double> y_;
   onkel::Lane<T> k_{};
-  double eta_ = 0, weight_ = 1;
+  double eta_ = 0, lam_ = 0, weight_ = 1;
   int64_t oldest_ = 0;
   uint8_t kept_ = 0;
   Running rows_, wanted_;
@@ -268,9 +272,10 @@ void bind_class(nb::module_& m, const char* name) {
                     std::tuple<int64_t, int64_t, int64_t>, const Out<double>&, LossTuple, RuleTuple,
                     bool, bool, const std::tuple<In<double>, In<double>>&, const RunningTuple&,
                     const RunningTuple&, const std::tuple<Out<double>, Out<double>>&>())
-      .def("learn", &One<T>::learn, nb::arg("x").noconvert(), "y"_a, "t"_a, "eta"_a, "oldest"_a)
+      .def("learn", &One<T>::learn, nb::arg("x").noconvert(), "y"_a, "t"_a, "eta"_a, "lam"_a,
+           "oldest"_a)
       .def("learn_all", &One<T>::learn_all, nb::arg("x").noconvert(), nb::arg("y").noconvert(),
-           "t"_a, "eta"_a, "oldest"_a)
+           "t"_a, "eta"_a, "lam"_a, "oldest"_a)
       .def("look", &One<T>::look, nb::arg("x").noconvert())
       .def_prop_ro("score", &One<T>::score)
       .def_prop_ro("head", &One<T>::head)

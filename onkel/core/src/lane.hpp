@@ -143,6 +143,7 @@ inline StepOutput run_steps(const Lane<T>& k, const Numbers& at, int64_t start, 
   in.y = k.y + start * k.columns;
   in.weight = k.weight + start;
   in.eta = k.eta + start;
+  in.lam = k.lam + start;
   in.cap = at.cap;
   in.hosts = at.hosts;
   in.oldest = k.oldest + start;

@@ -63,7 +63,7 @@ inline void primal_step(const PrimalInput& in, PrimalOutput& out, int64_t t, int
     for (int64_t i = 0; i < d; ++i) total[i] += use[i];
     total[d] += theta[d];
   }
-  const Trial trial{f, in.y[at], kxx, in.eta[t], in.weight[t]};
+  const Trial trial{f, in.y[at], kxx, in.eta[t], in.lam[t], in.weight[t]};
   const Move m = decide(in.loss, in.rule, in.p, in.intercept, in.needs_norm, trial, s);
   for (int64_t i = 0; i < d; ++i) theta[i] = m.shrink * theta[i] + m.coef * x[i];
   theta[d] = m.shrink * theta[d] + m.coef;

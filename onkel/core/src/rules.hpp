@@ -76,7 +76,7 @@ inline Verdict judge(const Loss& loss, double z, double y, double threshold) {
 }
 
 struct Trial {
-  double f, y, kxx, eta, weight;
+  double f, y, kxx, eta, lam, weight;
 };
 
 // f <- shrink f + coef k_x, then into the ball of this radius.
@@ -84,14 +84,14 @@ struct Move {
   double shrink, coef, radius;
 };
 
-// NORMA: 1 - eta lambda omega'(||f||)/||f||.
-inline double norma_shrink(const Rule& rule, double eta, double norm2) {
+// NORMA: 1 - eta lam omega'(||f||)/||f||.
+inline double norma_shrink(const Rule& rule, const Trial& t, double norm2) {
   double pull = 1;
   if (rule.power != 2) {
     if (!(norm2 > 0)) return 1;
     pull = std::pow(norm2, rule.power / 2 - 1);
   }
-  const double s = 1 - eta * rule.lambda * pull;
+  const double s = 1 - t.eta * t.lam * pull;
   return s > 0 ? s : 0;
 }
 
@@ -131,7 +131,7 @@ inline Move move_of(const Rule& rule, double p, const Trial& t, const Verdict& v
       return {shrink > 0 ? shrink : 0, t.weight * whole.coef, HUGE_VAL};
     }
     default:
-      return {norma_shrink(rule, t.eta, norm2), t.eta * t.weight * v.slope, HUGE_VAL};
+      return {norma_shrink(rule, t, norm2), t.eta * t.weight * v.slope, HUGE_VAL};
   }
 }
 
@@ -152,8 +152,7 @@ inline Move decide(const Loss& loss, const Rule& rule, double p, bool intercept,
   s[onkel::kFieldLoss] += t.weight * v.value;
   if (needs_norm)
     s[onkel::kFieldRisk] +=
-        t.weight * v.value +
-        rule.lambda * std::pow(s[onkel::kFieldNorm2], rule.power / 2) / rule.power;
+        t.weight * v.value + t.lam * std::pow(s[onkel::kFieldNorm2], rule.power / 2) / rule.power;
   s[onkel::kFieldOffsetSum] += s[onkel::kFieldOffset];
   s[onkel::kFieldAlertSum] += s[onkel::kFieldAlert];
   const Move m = move_of(rule, p, t, v, s);

@@ -104,7 +104,7 @@ inline bool step_column(Block& b, int64_t t, int64_t c, bool* wiped) {
     b.out.mean_score[at] = mean_of(in.loss, s, sum, b.out.limit + at);
   }
   s[onkel::kFieldScaleSum] += b.factor[c] * b.start[c];
-  const Trial trial{f, in.y[at], kxx, in.eta[t], in.weight[t]};
+  const Trial trial{f, in.y[at], kxx, in.eta[t], in.lam[t], in.weight[t]};
   Move m = decide(in.loss, in.rule, 2.0, in.intercept, in.needs_norm, trial, s);
   if (in.needs_norm) {
     const double old = m.shrink * m.shrink * s[onkel::kFieldNorm2];
