@@ -82,8 +82,13 @@ def choose_dtype(X: Any) -> Any:
     return np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
 
 
-def numeric_rows(X: Any, owner: str, dtype: Any, width: int | None) -> Array | SparseRows:
-    """Return X as a checked matrix of `dtype`; raise a ValueError that says what is wrong."""
+def numeric_rows(
+    X: Any, owner: str, dtype: Any, width: int | None, gaps: bool = False
+) -> Array | SparseRows:
+    """Return X as a checked matrix of `dtype`; raise a ValueError that says what is wrong.
+
+    NaN is refused unless there may be `gaps`.
+    """
     if is_sparse(X):
         _check_finite(_to_float(X.tocsr().data, dtype), owner, None)
         rows: Any = SparseRows(X, dtype)
@@ -97,7 +102,7 @@ def numeric_rows(X: Any, owner: str, dtype: Any, width: int | None) -> Array | S
                 "Reshape your data either using array.reshape(-1, 1) if it has a single feature "
                 "or array.reshape(1, -1) if it contains a single sample."
             )
-        _check_finite(rows, owner, rows)
+        _check_finite(rows, owner, rows, gaps)
     if rows.shape[1] == 0:
         raise ValueError(
             f"Found array with 0 feature(s) (shape={rows.shape}) while a minimum of 1 is required."
@@ -132,7 +137,9 @@ def _to_float(X: Any, dtype: Any) -> Array:
         ) from None
 
 
-def _check_finite(values: Array, owner: str, rows: Array | None) -> None:
+def _check_finite(values: Array, owner: str, rows: Array | None, gaps: bool = False) -> None:
+    if gaps and np.isnan(values).any():
+        values = rows = np.where(np.isnan(values), values.dtype.type(0), values)
     if np.all(np.isfinite(values)):
         if values.dtype == np.float64 and np.max(np.abs(values), initial=0.0) > LARGEST:
             raise ValueError(
@@ -146,8 +153,8 @@ def _check_finite(values: Array, owner: str, rows: Array | None) -> None:
         where = f" First at row {i}, column {j}: {rows[i, j]}."
     kind = "NaN" if np.isnan(values).any() else f"infinity or a value too large for {values.dtype}"
     raise ValueError(
-        f"Input X contains {kind}.{where} {owner} takes finite numbers only: impute those values "
-        "or leave out those rows. The model was not changed."
+        f"Input X contains {kind}.{where} {owner} takes finite numbers only: impute those values, "
+        "leave out those rows, or (for NaN) let missing='mean' stand in. The model was not changed."
     )
 
 

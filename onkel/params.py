@@ -14,6 +14,8 @@ from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
+from onkel import clock
+
 
 @dataclass(frozen=True)
 class Accept:
@@ -27,6 +29,7 @@ class Accept:
     none: bool = False
     words: tuple[str, ...] = ()
     function: bool = False
+    duration: bool = False
     hint: str = ""
 
     def describe(self) -> str:
@@ -37,13 +40,16 @@ class Accept:
         kind = "a whole number" if self.whole else "a number"
         parts = [f"{kind} in {left}{low}, {high}{right}"]
         parts += [repr(w) for w in self.words]
-        parts += ["a function"] * self.function + ["None"] * self.none
+        parts += ["a function"] * self.function + [clock.ACCEPTED] * self.duration
+        parts += ["None"] * self.none
         return " or ".join(parts)
 
     def fits(self, value: Any) -> bool:
         """Whether `value` is acceptable."""
         if value is None:
             return self.none
+        if self.duration and clock.is_duration(value):
+            return clock.seconds(value) is not None
         if isinstance(value, str):
             return value in self.words
         if self.function and callable(value):

@@ -15,27 +15,29 @@ Array = NDArray[Any]
 SMALLEST_SPREAD = 1e-290
 
 
+NOTHING = np.zeros(0)
+
+
 class Moments:
     """Mean and spread of each column, over all rows so far or the last `horizon` of them.
 
     The t-th row enters with weight ``1/min(t, horizon)``, one row after another, so that the
-    result does not depend on how the rows were cut into blocks.
+    result does not depend on how the rows were cut into blocks. By the clock, t is the sum of
+    ``exp(-age/duration)`` over the rows so far. With `gaps`, NaN is a value that has not come.
     """
 
-    def __init__(self, columns: int, horizon: float, eps: float) -> None:
+    def __init__(self, columns: int, horizon: float, eps: float, gaps: bool = False) -> None:
+        self.seen = np.zeros(columns)
         self.mean = np.zeros(columns)
         self.variance = np.zeros(columns)
-        self.seen = 0
         self.horizon = max(horizon, 1.0)
         self.eps = eps
+        self.gaps = gaps
 
-    def update(self, rows: Array) -> None:
-        """Take in rows."""
+    def update(self, rows: Array, fade: Array = NOTHING) -> None:
+        """Take in rows; before each, the weight of all that came fades by its factor."""
         rows = np.ascontiguousarray(rows, np.float64)
-        if self.seen == 0 and len(rows):
-            self.mean[:] = rows[0]  # exact for a constant column
-        core.moments(rows, self.seen, self.horizon, self.mean, self.variance)
-        self.seen += len(rows)
+        core.moments(rows, fade, not self.gaps, self.horizon, self.seen, self.mean, self.variance)
 
     def spread(self) -> Array:
         """Return the standard deviation; 1 where the column has been constant."""
@@ -47,7 +49,8 @@ class Moments:
         """Return an independent copy."""
         other = object.__new__(Moments)
         other.__dict__.update(self.__dict__)
-        other.mean, other.variance = self.mean.copy(), self.variance.copy()
+        for name in ("seen", "mean", "variance"):
+            setattr(other, name, getattr(self, name).copy())
         return other
 
 

@@ -285,6 +285,13 @@ def one(dtype: Any, *parts: Any) -> Any:
     return (_native.OneF if dtype == np.float32 else _native.OneD)(*parts)
 
 
-def moments(rows: Array, seen: int, horizon: float, mean: Array, variance: Array) -> None:
-    """Running mean and population variance, forgetting beyond `horizon` rows; in place."""
-    (numpy_core if _native is None else _native).moments(rows, seen, horizon, mean, variance)
+def moments(
+    rows: Array, fade: Array, plain: bool, horizon: float, seen: Array, mean: Array, variance: Array
+) -> None:
+    """Running mean and population variance, of rows that weigh 1/min(seen, horizon); in place.
+
+    `seen` fades by `fade` before each row (if given). Where not all is `plain`, NaN is a value
+    that has not come.
+    """
+    run = (numpy_core if _native is None else _native).moments
+    run(rows, fade, plain, horizon, seen, mean, variance)

@@ -90,7 +90,9 @@ def primal(
 
 class OneF:
     def __init__(self, *parts: Any) -> None: ...
-    def learn(self, x: Array, y: float, t: int, eta: float, lam: float, oldest: int) -> bool: ...
+    def learn(
+        self, x: Array, y: float, t: int, eta: float, lam: float, oldest: int, fade: float
+    ) -> bool: ...
     def learn_all(
         self, x: Array, y: Array, t: int, eta: float, lam: float, oldest: int
     ) -> bool: ...
@@ -124,7 +126,15 @@ def lane_f(
 
 lane_d = lane_f
 
-def moments(rows: Array, seen: int, horizon: float, mean: Array, variance: Array) -> None: ...
+def moments(
+    rows: Array,
+    fade: Array,
+    plain: bool,
+    horizon: float,
+    seen: Array,
+    mean: Array,
+    variance: Array,
+) -> None: ...
 
 class Forest:
     def __init__(

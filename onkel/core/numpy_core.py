@@ -93,11 +93,16 @@ def sums(
         return values @ weights.astype(np.float64)
 
 
-def moments(rows: Array, seen: int, horizon: float, mean: Array, variance: Array) -> None:
-    """Running mean and population variance, forgetting beyond `horizon` rows; in place."""
+def moments(
+    rows: Array, fade: Array, plain: bool, horizon: float, seen: Array, mean: Array, variance: Array
+) -> None:
+    """Running mean and population variance, of rows that weigh 1/min(seen, horizon); in place."""
     for i, x in enumerate(rows):
-        share = 1.0 / min(seen + i + 1.0, horizon)
-        delta = x - mean
+        came = ~np.isnan(x)
+        seen *= fade[i] if len(fade) else 1.0
+        seen += came
+        share = np.where(came, 1.0 / np.clip(seen, 1.0, horizon), 0.0)
+        delta = np.where(came, x - mean, 0.0)
         move = share * delta
         mean += move
         variance[:] = (1.0 - share) * (variance + move * delta)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from onkel import diagnostics, expansions, inputs, kernels, losses, rules
 from onkel import learner as learners
+from onkel.clock import check_order, times_of
 from onkel.learner import Learner, One, Settings
 from onkel.params import Accept, Part, nested_changes
 
@@ -44,6 +45,7 @@ class Estimator:
     fit_intercept: bool | str
     passes: int
     average: bool
+    missing: str
     n_jobs: int | None
     _learner: Learner
     _own: Array | None = None
@@ -112,6 +114,8 @@ class Estimator:
                 raise ValueError(
                     f"{owner}: {name} must be True or False; got {getattr(self, name)!r}."
                 )
+        if self.missing not in ("error", "mean"):
+            raise ValueError(f"{owner}: missing must be 'error' or 'mean'; got {self.missing!r}.")
         loss = self._loss()
         rule = self._part("rule", self.rule)
         if loss.task != self.task:
@@ -126,6 +130,7 @@ class Estimator:
             intercept=self._intercept(rule),
             average=bool(self.average),
             threads=_threads(self.n_jobs),
+            missing=self.missing,
         )
 
     def _loss(self) -> losses.Loss:
@@ -163,13 +168,15 @@ class Estimator:
         if settings is None:
             learner = self._fitted()
             kernel, dtype, width = learner.kernel, learner.dtype, self.n_features_in_
+            missing = learner.settings.missing
         else:
+            missing = settings.missing
             kernel, dtype, width = settings.kernel, inputs.choose_dtype(X), None
         if kernel.domain == "strings":
             return inputs.string_rows(X, owner)
         if settings is None:
             self._check_names(X)
-        return inputs.numeric_rows(X, owner, dtype, width)
+        return inputs.numeric_rows(X, owner, dtype, width, gaps=missing == "mean")
 
     def _check_names(self, X: Any) -> None:
         names = inputs.feature_names(X)
@@ -247,10 +254,10 @@ class Estimator:
             return None
         return X[0], y.item() if y.ndim == 1 else y[0]
 
-    def _quick(self, row: Any, y: Any) -> One | None:
+    def _quick(self, row: Any, y: Any, time: Any = None) -> One | None:
         """Learn one row the cheap way, if that is possible; else None, and nothing changed."""
         one = self._single()
-        return one if one is not None and one.learn(row, y) else None
+        return one if one is not None and one.learn(row, y, time) else None
 
     def _look(self, row: Any) -> Array | None:
         """Return the scores of one row the cheap way, if that is possible."""
@@ -269,9 +276,30 @@ class Estimator:
         learner = self._fitted()
         return learner.copy() if force or not np.all(weight > 0) else learner
 
+    def _times(self, time: Any, rows: int, learner: Learner) -> Array | None:
+        """Return the rows' times in seconds, where forgetting goes by the clock."""
+        by_clock = np.isfinite(learner.rule.duration)
+        if time is None and not by_clock:
+            return None
+        owner, memory = type(self).__name__, getattr(learner.settings.rule, "memory", None)
+        if time is None:
+            raise ValueError(
+                f"{owner}: memory={memory!r} goes by the clock: give time=, one per row."
+            )
+        if not by_clock:
+            raise ValueError(
+                f"{owner}: time= was given, but this model forgets by examples (memory="
+                f"{memory!r}). Give the memory as a duration, such as rules.Norma(memory='12h'), "
+                "or leave time out."
+            )
+        times = times_of(time, rows)
+        check_order(times, learner.clock)
+        return times
+
     def _learn_rows(
-        self, learner: Learner, rows: Any, Y: Array, weight: Array, first: int = 0
-    ) -> tuple[Array, Array]:
+        self, learner: Learner, rows: Any, Y: Array, weight: Array, first: int = 0,
+        times: Array | None = None,
+    ) -> tuple[Array, Array]:  # fmt: skip
         """Learn rows (row `first` of the call onwards); those of weight 0 are only looked at."""
         scores, limits = np.zeros((2, len(rows), learner.columns))
         edges = np.flatnonzero(np.diff(weight > 0)) + 1
@@ -279,8 +307,9 @@ class Estimator:
             part = slice(start, stop)
             if stop > start and weight[start] > 0:
                 own = None if self._own is None else self._own[first + start : first + stop]
+                when = None if times is None else times[part]
                 scores[part], limits[part] = learner.learn(
-                    rows[part], Y[part], weight[part], own, first + start
+                    rows[part], Y[part], weight[part], own, first + start, when
                 )
             elif stop > start:
                 scores[part] = learner.scores(rows[part], first + start)
@@ -289,7 +318,7 @@ class Estimator:
 
     def _fit(self, X: Any, y: Any, params: dict[str, Any]) -> Self:
         """Reset, then pass over the rows in the given order, `passes` times."""
-        unknown = set(params) - {"sample_weight"}
+        unknown = set(params) - {"sample_weight", "time"}
         if unknown:
             raise TypeError(f"fit() got unexpected keyword arguments {sorted(unknown)}.")
         settings = self._settings()
@@ -302,17 +331,23 @@ class Estimator:
         weight = inputs.weights_of(params.get("sample_weight"), len(rows))
         if not np.any(weight > 0):
             raise ValueError("sample_weight is zero for every row: there is nothing to learn from.")
+        time = params.get("time")
+        if time is not None and self.passes > 1:
+            raise ValueError(
+                f"{type(self).__name__}: passes={self.passes} would run time backwards; with "
+                "time= a fit has one pass."
+            )
         fresh = type(self)(**self.get_params(deep=False))
         fresh._own = np.zeros(len(rows), np.int64)
         for _ in range(int(self.passes)):
-            fresh._pass(X, y, weight)
+            fresh._pass(X, y, weight, time)
         fresh._learner.check_complete(len(rows))
         del fresh._own
         self._reset()
         vars(self).update({k: v for k, v in vars(fresh).items() if k not in self._names()})
         return self
 
-    def _pass(self, X: Any, y: Any, weight: Array) -> None:
+    def _pass(self, X: Any, y: Any, weight: Array, time: Any) -> None:
         raise NotImplementedError
 
     def _check_output(self, output: str) -> None:
@@ -350,7 +385,9 @@ class Estimator:
         return Tags(
             estimator_type=None,
             target_tags=TargetTags(required=self.task != "novelty"),
-            input_tags=InputTags(sparse=not strings, string=strings),
+            input_tags=InputTags(
+                sparse=not strings, string=strings, allow_nan=self.missing == "mean"
+            ),
         )
 
 

@@ -45,23 +45,25 @@ class Classifier(Estimator):
         """
         return self._fit(X, y, params)
 
-    def _pass(self, X: Any, y: Any, weight: Array) -> None:
+    def _pass(self, X: Any, y: Any, weight: Array, time: Any) -> None:
         first = not hasattr(self, "_learner")
         labels = self._labels(y, warn=False)
         inputs.same_length(weight, labels)
         known = sorted_labels(labels[weight > 0].tolist()) if first else None
-        self.partial_fit(X, y, classes=known, sample_weight=weight)
+        self.partial_fit(X, y, classes=known, sample_weight=weight, time=time)
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, time: Any = None
+    ) -> Self:
         """Learn rows, in order; classes may be named beforehand or appear on the way."""
         lone = self._lone(X, y) if classes is None and sample_weight is None else None
-        if lone is None or not self._learn_lone(*lone):
-            self._learn(X, y, classes, sample_weight)
+        if lone is None or time is not None or not self._learn_lone(*lone):
+            self._learn(X, y, classes, sample_weight, time)
         return self
 
     def predict_then_learn(
         self, X: Any, y: Any, output: str = "prediction", classes: Any = None,
-        sample_weight: Any = None,
+        sample_weight: Any = None, time: Any = None,
     ) -> Array:  # fmt: skip
         """Predict each row *before* it is learned: the online protocol.
 
@@ -71,7 +73,7 @@ class Classifier(Estimator):
         self._check_output(output)
         if output == "probability":
             self._check_proba()
-        pieces, known = self._learn(X, y, classes, sample_weight)
+        pieces, known = self._learn(X, y, classes, sample_weight, time)
         if output == "prediction":
             return joined(pieces, self._labels(y, warn=False))
         wide = [aligned(c, s, known) for c, s in pieces]
@@ -80,16 +82,18 @@ class Classifier(Estimator):
             known.decisions(scores) if output == "decision" else self._probabilities(known, scores)
         )
 
-    def learn_one(self, row: Any, y: Any) -> Self:
+    def learn_one(self, row: Any, y: Any, time: Any = None) -> Self:
         """Learn one row."""
-        return self if self._learn_lone(row, y) else self.partial_fit([row], [y])
+        if self._learn_lone(row, y, time):
+            return self
+        return self.partial_fit([row], [y], time=None if time is None else [time])
 
-    def _learn_lone(self, row: Any, y: Any) -> bool:
+    def _learn_lone(self, row: Any, y: Any, time: Any = None) -> bool:
         """Learn one row the cheap way; False if that is not possible, and nothing changed."""
         lone = self._by_ones() if self.class_weight is None else None
         y = y.item() if isinstance(y, np.generic) else y
         target = None if lone is None else lone.target(y)
-        one = None if target is None else self._quick(row, target)
+        one = None if target is None else self._quick(row, target, time)
         if one is None or lone is None:
             return False
         self._learner.mistakes += lone.mistake(y, one.scores)
@@ -127,7 +131,7 @@ class Classifier(Estimator):
         return y
 
     def _learn(
-        self, X: Any, y: Any, classes: Any, sample_weight: Any
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, time: Any = None
     ) -> tuple[list[tuple[Classes, Array]], Classes]:
         """Learn rows; return scores piece by piece, with the classes known at the time."""
         fresh = not hasattr(self, "_learner")
@@ -147,7 +151,8 @@ class Classifier(Estimator):
             learner = self._begin(X, settings, rows, state.outputs)
         else:
             learner = self._safe(weight, force=bool(firsts))
-        pieces = self._learn_pieces(learner, state, rows, y, weight, firsts)
+        times = self._times(time, len(rows), learner)
+        pieces = self._learn_pieces(learner, state, rows, y, weight, firsts, times)
         counts = dict(getattr(self, "class_count_", {}))
         for label in y[live].tolist():
             counts[label] = counts.get(label, 0) + 1
@@ -157,7 +162,7 @@ class Classifier(Estimator):
 
     def _learn_pieces(
         self, learner: Learner, state: Classes, rows: Any, y: Array, weight: Array,
-        firsts: dict[int, Any],
+        firsts: dict[int, Any], times: Array | None,
     ) -> list[tuple[Classes, Array]]:  # fmt: skip
         """Cut the rows where a new label appears: that row is predicted without it."""
         pieces: list[tuple[Classes, Array]] = []
@@ -168,7 +173,8 @@ class Classifier(Estimator):
                 state.admit(firsts[start], learner)
             part = slice(start, stop)
             targets = state.targets(y[part])
-            scores, _ = self._learn_rows(learner, rows[part], targets, weight[part], start)
+            when = None if times is None else times[part]
+            scores, _ = self._learn_rows(learner, rows[part], targets, weight[part], start, when)
             new = int(start in firsts)  # that row was predicted without its own class
             if new:
                 pieces.append((before, state.before(before, scores[:1])))
@@ -300,6 +306,8 @@ class KernelClassifier(Classifier):
         Predict with the average of all hypotheses so far (N04 Corollary 5).
     class_weight : dict, "balanced" or None
         Weight of each class's steps; "balanced" follows the class counts seen so far.
+    missing : {"error", "mean"}
+        What NaN in X means: an error, or the feature's running mean (as of the last refresh).
     n_jobs : int, optional
         Threads; -1 for all cores.
 
@@ -328,6 +336,7 @@ class KernelClassifier(Classifier):
         passes: int = 1,
         average: bool = False,
         class_weight: Any = None,
+        missing: str = "error",
         n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
@@ -339,4 +348,5 @@ class KernelClassifier(Classifier):
         self.passes = passes
         self.average = average
         self.class_weight = class_weight
+        self.missing = missing
         self.n_jobs = n_jobs

@@ -45,6 +45,8 @@ class NoveltyDetector(Estimator):
         Passes of :meth:`fit` over its rows.
     average : bool
         Score with the average of all hypotheses so far (N04 Corollary 5).
+    missing : {"error", "mean"}
+        What NaN in X means: an error, or the feature's running mean (as of the last refresh).
     n_jobs : int, optional
         Threads; -1 for all cores.
 
@@ -78,6 +80,7 @@ class NoveltyDetector(Estimator):
         fit_intercept: bool | str = "auto",
         passes: int = 1,
         average: bool = False,
+        missing: str = "error",
         n_jobs: int | None = None,
     ) -> None:
         self.nu = nu
@@ -89,6 +92,7 @@ class NoveltyDetector(Estimator):
         self.fit_intercept = fit_intercept
         self.passes = passes
         self.average = average
+        self.missing = missing
         self.n_jobs = n_jobs
 
     def _loss(self) -> losses.Loss:
@@ -107,33 +111,38 @@ class NoveltyDetector(Estimator):
         """
         return self._fit(X, y, params)
 
-    def _pass(self, X: Any, y: Any, weight: Array) -> None:
-        self.partial_fit(X, sample_weight=weight)
+    def _pass(self, X: Any, y: Any, weight: Array, time: Any) -> None:
+        self.partial_fit(X, sample_weight=weight, time=time)
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, time: Any = None
+    ) -> Self:
         """Learn rows, in order; `y` is ignored."""
-        lone = self._lone(X) if sample_weight is None else None
+        lone = self._lone(X) if sample_weight is None and time is None else None
         if lone is None or self._quick(lone[0], 0.0) is None:
-            self._learn(X, sample_weight)
+            self._learn(X, sample_weight, time)
         return self
 
     def predict_then_learn(
-        self, X: Any, y: Any = None, output: str = "prediction", sample_weight: Any = None
-    ) -> Array:
+        self, X: Any, y: Any = None, output: str = "prediction", sample_weight: Any = None,
+        time: Any = None,
+    ) -> Array:  # fmt: skip
         """Judge each row *before* it is learned: -1 is an alert, +1 is not.
 
         ``output="decision"`` gives score minus threshold as it stood, ``"score"`` the score.
         """
         self._check_output(output)
-        scores, limits = self._learn(X, sample_weight)
+        scores, limits = self._learn(X, sample_weight, time)
         if output == "score":
             return scores[:, 0]
         decision = scores[:, 0] - limits[:, 0]
         return decision if output == "decision" else np.where(decision < 0, -1, 1)
 
-    def learn_one(self, row: Any, y: Any = None) -> Self:
+    def learn_one(self, row: Any, y: Any = None, time: Any = None) -> Self:
         """Learn one row."""
-        return self if self._quick(row, 0.0) is not None else self.partial_fit([row])
+        if self._quick(row, 0.0, time) is not None:
+            return self
+        return self.partial_fit([row], time=None if time is None else [time])
 
     def predict_one(self, row: Any) -> int:
         """Judge one row; +1 before anything is known."""
@@ -150,7 +159,7 @@ class NoveltyDetector(Estimator):
         """Fit, then judge the same rows with the model that came out."""
         return self.fit(X, y, **params).predict(X)
 
-    def _learn(self, X: Any, sample_weight: Any) -> tuple[Array, Array]:
+    def _learn(self, X: Any, sample_weight: Any, time: Any = None) -> tuple[Array, Array]:
         fresh = not hasattr(self, "_learner")
         settings = self._settings() if fresh else None
         rows = self._rows(X, settings)
@@ -160,7 +169,8 @@ class NoveltyDetector(Estimator):
             learner = self._begin(X, settings, rows, 1)
         else:
             learner = self._safe(weight)
-        result = self._learn_rows(learner, rows, np.zeros((len(rows), 1)), weight)
+        times = self._times(time, len(rows), learner)
+        result = self._learn_rows(learner, rows, np.zeros((len(rows), 1)), weight, times=times)
         self._keep(learner, X)
         return result
 

@@ -60,6 +60,8 @@ class LinearClassifier(_Linear, Classifier):
         Predict with the average of all hypotheses so far (N04 Corollary 5).
     class_weight : dict, "balanced" or None
         Weight of each class's steps; "balanced" follows the class counts seen so far.
+    missing : {"error", "mean"}
+        What NaN in X means: an error, or the feature's running mean (as of the last refresh).
     n_jobs : int, optional
         Accepted for likeness with the others; a row is too short to be split.
 
@@ -84,6 +86,7 @@ class LinearClassifier(_Linear, Classifier):
         passes: int = 1,
         average: bool = False,
         class_weight: Any = None,
+        missing: str = "error",
         n_jobs: int | None = None,
     ) -> None:
         self.loss = loss
@@ -94,6 +97,7 @@ class LinearClassifier(_Linear, Classifier):
         self.passes = passes
         self.average = average
         self.class_weight = class_weight
+        self.missing = missing
         self.n_jobs = n_jobs
 
     def _shown(self) -> Array:
@@ -137,6 +141,8 @@ class LinearRegressor(_Linear, Regressor):
         Passes of :meth:`fit` over its rows.
     average : bool
         Predict with the average of all hypotheses so far (N04 Corollary 5).
+    missing : {"error", "mean"}
+        What NaN in X means: an error, or the feature's running mean (as of the last refresh).
     n_jobs : int, optional
         Accepted for likeness with the others; a row is too short to be split.
 
@@ -159,6 +165,7 @@ class LinearRegressor(_Linear, Regressor):
         fit_intercept: bool | str = "auto",
         passes: int = 1,
         average: bool = False,
+        missing: str = "error",
         n_jobs: int | None = None,
     ) -> None:
         self.loss = loss
@@ -168,6 +175,7 @@ class LinearRegressor(_Linear, Regressor):
         self.fit_intercept = fit_intercept
         self.passes = passes
         self.average = average
+        self.missing = missing
         self.n_jobs = n_jobs
 
     @property

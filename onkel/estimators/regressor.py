@@ -31,19 +31,20 @@ class Regressor(Estimator):
         """
         return self._fit(X, y, params)
 
-    def _pass(self, X: Any, y: Any, weight: Array) -> None:
-        self.partial_fit(X, y, sample_weight=weight)
+    def _pass(self, X: Any, y: Any, weight: Array, time: Any) -> None:
+        self.partial_fit(X, y, sample_weight=weight, time=time)
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, time: Any = None) -> Self:
         """Learn rows, in order."""
         lone = self._lone(X, y) if sample_weight is None and y is not None else None
-        if lone is None or not self._learn_lone(*lone):
-            self._learn(X, y, sample_weight)
+        if lone is None or time is not None or not self._learn_lone(*lone):
+            self._learn(X, y, sample_weight, time)
         return self
 
     def predict_then_learn(
-        self, X: Any, y: Any, output: str = "prediction", sample_weight: Any = None
-    ) -> Any:
+        self, X: Any, y: Any, output: str = "prediction", sample_weight: Any = None,
+        time: Any = None,
+    ) -> Any:  # fmt: skip
         """Predict each row *before* it is learned: the online protocol.
 
         ``output="interval"`` gives (low, high) as they stood before each row.
@@ -51,22 +52,24 @@ class Regressor(Estimator):
         self._check_output(output)
         if output == "interval":
             self._check_interval()
-        scores, limits = self._learn(X, y, sample_weight)
+        scores, limits = self._learn(X, y, sample_weight, time)
         if output == "prediction":
             return self._shaped(scores)
         width = np.maximum(limits, 0.0)
         return self._shaped(scores - width), self._shaped(scores + width)
 
-    def learn_one(self, row: Any, y: Any) -> Self:
+    def learn_one(self, row: Any, y: Any, time: Any = None) -> Self:
         """Learn one row."""
-        return self if self._learn_lone(row, y) else self.partial_fit([row], [y])
+        if self._learn_lone(row, y, time):
+            return self
+        return self.partial_fit([row], [y], time=None if time is None else [time])
 
-    def _learn_lone(self, row: Any, y: Any) -> bool:
+    def _learn_lone(self, row: Any, y: Any, time: Any = None) -> bool:
         """Learn one row the cheap way; False if that is not possible, and nothing changed."""
         if isinstance(y, (float, int, np.floating, np.integer)):
-            return self._quick(row, float(y)) is not None
+            return self._quick(row, float(y), time) is not None
         plain = y.__class__ is np.ndarray and y.ndim == 1 and y.dtype.kind in "fiu"
-        return plain and self._quick(row, np.ascontiguousarray(y, np.float64)) is not None
+        return plain and self._quick(row, np.ascontiguousarray(y, np.float64), time) is not None
 
     def predict_one(self, row: Any) -> Any:
         """Predict one row; 0 before anything is known."""
@@ -102,7 +105,7 @@ class Regressor(Estimator):
             raise ValueError("y must stay within 1e150 in size; rescale the targets.")
         return (Y[:, None], True) if Y.ndim == 1 else (Y, False)
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array]:
+    def _learn(self, X: Any, y: Any, sample_weight: Any, time: Any = None) -> tuple[Array, Array]:
         fresh = not hasattr(self, "_learner")
         settings = self._settings() if fresh else None
         rows = self._rows(X, settings)
@@ -118,7 +121,8 @@ class Regressor(Estimator):
                 raise ValueError(
                     f"y has {Y.shape[1]} targets per row, but this model learns {learner.columns}."
                 )
-        result = self._learn_rows(learner, rows, Y, weight)
+        times = self._times(time, len(rows), learner)
+        result = self._learn_rows(learner, rows, Y, weight, times=times)
         self._keep(learner, X)
         if fresh:
             self.n_outputs_ = Y.shape[1]
@@ -198,6 +202,8 @@ class KernelRegressor(Regressor):
         Passes of :meth:`fit` over its rows.
     average : bool
         Predict with the average of all hypotheses so far (N04 Corollary 5).
+    missing : {"error", "mean"}
+        What NaN in X means: an error, or the feature's running mean (as of the last refresh).
     n_jobs : int, optional
         Threads; -1 for all cores.
 
@@ -225,6 +231,7 @@ class KernelRegressor(Regressor):
         fit_intercept: bool | str = "auto",
         passes: int = 1,
         average: bool = False,
+        missing: str = "error",
         n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
@@ -235,4 +242,5 @@ class KernelRegressor(Regressor):
         self.fit_intercept = fit_intercept
         self.passes = passes
         self.average = average
+        self.missing = missing
         self.n_jobs = n_jobs

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from onkel.learner.base import Learner, Settings
+from onkel.learner.base import Learner
 from onkel.learner.one import One
 from onkel.learner.primal import PrimalLearner
+from onkel.learner.settings import Settings
 from onkel.learner.terms import TermLearner
 
 __all__ = ["Learner", "One", "PrimalLearner", "Settings", "TermLearner", "start"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,27 +10,11 @@ from numpy.typing import NDArray
 
 from onkel.core.frame import Frame
 from onkel.core.layout import Field
-from onkel.expansions.base import Expansion
-from onkel.kernels import Kernel
-from onkel.losses import Loss
-from onkel.rules.base import Rule
+from onkel.learner.batch import Batch
+from onkel.learner.settings import Settings
 from onkel.scaling import SMALLEST_SPREAD, Moments, Targets, next_refresh
 
 Array = NDArray[Any]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a learner is put together."""
-
-    kernel: Kernel
-    loss: Loss
-    rule: Rule
-    expansion: Expansion
-    scale: bool = True
-    intercept: bool = True
-    average: bool = False
-    threads: int = 1
 
 
 HANDFUL = 4
@@ -71,8 +54,15 @@ class Learner:
         self.state = np.zeros((0, len(Field)))
         self.on_strings = self.kernel.domain == "strings"
         self.moments = Moments(
-            0 if self.on_strings else features, self.rule.memory, float(np.finfo(dtype).eps)
-        )
+            0 if self.on_strings else features, self.rule.memory, float(np.finfo(dtype).eps),
+            gaps=settings.missing == "mean",
+        )  # fmt: skip
+        self.means = np.zeros(len(self.moments.mean))
+        """What a missing value stands for: the means as of the last refresh."""
+        self.clock: float | None = None
+        """Time of the last row learned, in seconds, where forgetting goes by it."""
+        self.refreshed: float | None = None
+        """Time of the last refresh."""
         scaled = settings.scale and self.loss.task == "regression"
         self.targets = Targets(columns, self.rule.memory, active=scaled)
         self.known = np.zeros(len(self.moments.mean), bool)
@@ -116,10 +106,8 @@ class Learner:
         """Return f(x) + b, in the learner's target units."""
         raise NotImplementedError
 
-    def _try_block(
-        self, X: Any, Y: Array, weight: Array, own: Array, start: int, first: int
-    ) -> tuple[Any, Any]:
-        """Compute the steps of the next rows from `start`; nothing is changed in place.
+    def _try_block(self, batch: Batch) -> tuple[Any, Any]:
+        """Compute the steps of the first rows; nothing is changed in place.
 
         Returns the result, with its `done` rows, and what :meth:`_commit` needs beside it.
         """
@@ -181,6 +169,8 @@ class Learner:
         `first` is the number of the first row in messages.
         """
         self.kernel.check_rows(X, first)
+        if self.settings.missing == "mean" and isinstance(X, np.ndarray):
+            X = np.where(np.isnan(X), self.means.astype(X.dtype), X)
         out = np.empty((len(X), self.columns))
         for start in range(0, len(X), 1024):
             out[start : start + 1024] = self._scores(X[start : start + 1024])
@@ -204,35 +194,39 @@ class Learner:
     # -- learning ------------------------------------------------------------------------------
 
     def learn(
-        self, X: Any, Y: Array, weight: Array, own: Array | None = None, first: int = 0
-    ) -> tuple[Array, Array]:
+        self, X: Any, Y: Array, weight: Array, own: Array | None = None, first: int = 0,
+        times: Array | None = None,
+    ) -> tuple[Array, Array]:  # fmt: skip
         """Learn rows in order; return scores and thresholds as they were before each row.
 
         Refused whole or learned whole. `own` holds, for rows seen in an earlier pass, the trial
         at which their term was stored (else 0): a second pass adds to that term (N01 (8)); it is
-        brought up to date. `first` is the number of the first row in messages.
+        brought up to date. `first` is the number of the first row in messages; `times` are in
+        seconds.
         """
         self.kernel.check_rows(X, first)
         scores, limits = np.empty((2, len(X), self.columns))
         own = np.zeros(len(X), np.int64) if own is None else own
+        batch = Batch(X, Y, weight, own, times, first)
         restore: Callable[[], Learner] | None = None
         start = 0
         try:
             while start < len(X):
                 before = self.copy(deep=False)
-                ahead = self._ahead(X, own, start)
+                came = batch.part(start, start + self._until_refresh(batch, start))
+                now = came.filled(self.means) if self.moments.gaps else came
+                ahead = self._ahead(now)
                 if ahead:
                     if restore is None and len(X) - start > min(HANDFUL, ahead):
                         restore = self._guard(before)
-                    part = slice(start, start + ahead)
-                    done = self._go_ahead(X[part], Y[part], weight[part], own[part])
+                    done = self._go_ahead(now.part(0, ahead))
                     if done is not None:
                         rows = len(done[0])
                         scores[start : start + rows], limits[start : start + rows] = done
-                        self._advance(X[start : start + rows], Y[start : start + rows])
+                        self._advance(came.part(0, rows))
                         start += rows
                         continue
-                result, context = self._try_block(X, Y, weight, own, start, first)
+                result, context = self._try_block(now)
                 if restore is None and (start + result.done < len(X) or self._may_fail_late):
                     restore = self._guard(before)
                 part = slice(start, start + result.done)
@@ -244,13 +238,25 @@ class Learner:
                     scores[0] = 0.0  # nothing was known before the very first row
                 elif self.first_score is not None:
                     scores[start] = self.targets.raw(self.first_score[0])
-                self._advance(X[part], Y[part])
+                self._advance(came.part(0, result.done))
                 start += result.done
         except BaseException:
             self.__dict__.update((before if restore is None else restore()).__dict__)
             raise
         self._release()
         return scores, limits
+
+    def _until_refresh(self, batch: Batch, start: int) -> int:
+        """Return how many of the rows from `start` on come before the frame is taken anew."""
+        rows = min(len(batch) - start, next_refresh(self.t, self.rule.memory) - self.t)
+        if not isinstance(batch.X, (np.ndarray, list)):
+            rows = min(rows, 256)  # sparse rows are made dense piece by piece
+        if self.moments.gaps:
+            rows = min(rows, 1024)  # they are copied where values are missing
+        if batch.times is None or self.refreshed is None:
+            return rows
+        due = self.refreshed + self.rule.duration / 4
+        return min(rows, int(np.searchsorted(batch.times[start : start + rows], due)) + 1)
 
     def _guard(self, before: Self) -> Callable[[], Learner]:
         """Return a function that gives back the learner as it was `before`, whatever comes.
@@ -263,13 +269,11 @@ class Learner:
     def _release(self) -> None:
         """The call has succeeded: what was guarded need not be any more."""
 
-    def _ahead(self, X: Any, own: Array, start: int) -> int:
+    def _ahead(self, batch: Batch) -> int:
         """Return how many rows may be learned in place at once; 0: take them block by block."""
         return 0
 
-    def _go_ahead(
-        self, X: Array, Y: Array, weight: Array, own: Array
-    ) -> tuple[Array, Array] | None:
+    def _go_ahead(self, batch: Batch) -> tuple[Array, Array] | None:
         """Learn rows in place, as many as go; return their scores and limits, None if none."""
         raise NotImplementedError
 
@@ -278,15 +282,15 @@ class Learner:
         """Whether something after the first block's step may still fail."""
         return False
 
-    def _begin_block(self, X: Any, Y: Array, start: int, size: int) -> int:
+    def _begin_block(self, batch: Batch, size: int) -> int:
         """Meet the first row, give targets their units; return how many rows may come at once."""
+        size = min(size, len(batch))
         if self.t == 0:
-            self._meet(X[start : start + 1][0], Y[start])
-        size = min(size, next_refresh(self.t, self.rule.memory) - self.t)
-        self.targets, size = self.targets.before_news(Y[start : start + size])
+            self._meet(batch.X[:1][0], batch.Y[0])
+        self.targets, size = self.targets.before_news(batch.Y[:size])
         self.first_score = None
         if self.rule.divides and self.settings.scale and self.t and not self.known.all():
-            size = self._meet_units(np.asarray(X[start : start + size], np.float64))
+            size = self._meet_units(np.asarray(batch.X[:size], np.float64))
         return size
 
     def _meet_units(self, X: Array) -> int:
@@ -343,22 +347,31 @@ class Learner:
 
     # -- standardisation -----------------------------------------------------------------------
 
-    def _advance(self, X: Any, Y: Array) -> None:
+    def _advance(self, batch: Batch) -> None:
         """Move the clock on, take rows into the moments, refresh the frame at its time."""
-        self.t += len(Y)
-        if self.settings.scale and not self.on_strings:
-            self.moments.update(X)
+        fade = self.rule.fades(batch.gaps(self.clock))
+        self.t += len(batch)
+        if (self.settings.scale or self.moments.gaps) and not self.on_strings:
+            self.moments.update(batch.X, fade)
         if self.targets.active:
-            self.targets.moments.update(Y)
-        if next_refresh(self.t - 1, self.rule.memory) == self.t:
-            self._refresh(X)
+            self.targets.moments.update(batch.Y, fade)
+        due = next_refresh(self.t - 1, self.rule.memory) == self.t
+        if batch.times is not None:
+            self.clock = float(batch.times[-1])
+            since = self.clock if self.refreshed is None else self.refreshed
+            due = due or self.clock >= since + self.rule.duration / 4
+        if due:
+            self.refreshed = self.clock
+            self._refresh(batch.X)
 
     def _refresh(self, X: Any) -> None:
+        self.means = self.moments.mean.copy()
         if not self.settings.scale:
             return
         if not self.on_strings:
             mean, spread = self.moments.mean, self.moments.spread()
             row = np.asarray(X[-1], float)
+            row = np.where(np.isnan(row), self.means, row)
             self._reframe(self.frame.standardised(mean.copy(), spread, row))
             self.known = self.known | (self.moments.variance > 0)
         if self.targets.active:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import exp, expm1, isinf
 from typing import Any
 
 import numpy as np
@@ -23,15 +24,15 @@ class One:
         self.learner, self.terms = learner, learner.terms
         self.until = next_refresh(learner.t, learner.rule.memory)
         self.dtype, self.first, self.rates = learner.dtype, 0, [0.0][:0]
+        self.duration = learner.rule.duration
         targets, scale, c = learner.targets, learner.settings.scale, learner.columns
-        self.moments = [m for m, on in ((learner.moments, scale), (targets.moments, targets.active))
-                        if on]  # fmt: skip
         self.scores, limits = np.zeros((2, c))
         units = (targets.center, targets.spread) if targets.active else (np.zeros(c), np.ones(c))
         self.bound = learner.terms.one(
             learner.window.cap, learner.state, (learner.loss.native(), learner.rule.native()),
             (learner.settings.intercept, learner.rule.needs_norm), units,
-            (_running(learner.moments, scale), _running(targets.moments, targets.active)),
+            (_running(learner.moments, scale or learner.moments.gaps),
+             _running(targets.moments, targets.active)),
             (self.scores, limits),
         )  # fmt: skip
         self._learn = self.bound.learn if c == 1 else self.bound.learn_all
@@ -41,11 +42,11 @@ class One:
         """Whether rows of this learner may go one by one."""
         return isinstance(learner, TermLearner) and learner.has_begun and learner.columns > 0
 
-    def learn(self, row: Any, y: Any) -> bool:
+    def learn(self, row: Any, y: Any, time: Any = None) -> bool:
         """Learn one row (y: a number, or one per output); False if not for here, unchanged."""
         learner = self.learner
         t = learner.t + 1
-        if t >= self.until or not t % EVERY:
+        if t >= self.until or not t % EVERY or not self._on_time(time):
             return False
         at = t - self.first
         if at >= len(self.rates):
@@ -55,16 +56,30 @@ class One:
         if row.__class__ is not np.ndarray or row.dtype is not self.dtype:
             row = self._row(row)
         try:
-            if not self._learn(row, y, t, self.rates[at], self.lams[at], self.oldest[at]):
+            eta, lam, fade = self.rates[at], self.lams[at], 1.0
+            if time is not None:
+                gap = (time - learner.clock) / self.duration
+                lam, fade = -expm1(-gap) / eta, exp(-gap)
+            if not self._learn(row, y, t, eta, lam, self.oldest[at], fade):
                 return False
         except TypeError:
             return False  # not contiguous, or nothing that could be a row
         learner.t = t
+        if time is not None:
+            learner.clock = float(time)
         terms = self.terms
         terms.head, terms.count = self.bound.head, self.bound.count
-        for moments in self.moments:
-            moments.seen += 1
         return True
+
+    def _on_time(self, time: Any) -> bool:
+        """Whether a time is given where it should be, in order, before the next refresh."""
+        if time is None or isinf(self.duration):
+            return time is None and isinf(self.duration)
+        if time.__class__ not in (float, int):
+            return False
+        last, refreshed = self.learner.clock, self.learner.refreshed
+        assert last is not None and refreshed is not None
+        return bool(last <= time < refreshed + self.duration / 4)
 
     def look(self, row: Any) -> bool:
         """Leave the scores of one row in `scores`; False if it is not for here."""
@@ -104,4 +119,5 @@ class One:
 
 def _running(moments: Moments, on: bool) -> tuple[Any, ...]:
     """The moments as the compiled core takes them."""
-    return moments.mean, moments.variance, float(moments.seen), float(moments.horizon), on
+    plain = not moments.gaps
+    return moments.seen, moments.mean, moments.variance, float(moments.horizon), plain, on

@@ -15,6 +15,7 @@ from onkel.core.layout import Field
 from onkel.expansions.centers import Centers
 from onkel.expansions.weights import Weights
 from onkel.learner.base import Learner
+from onkel.learner.batch import Batch
 
 Array = NDArray[Any]
 
@@ -127,18 +128,14 @@ class PrimalLearner(Learner):
 
     # -- learning ------------------------------------------------------------------------------
 
-    def _try_block(
-        self, X: Any, Y: Array, weight: Array, own: Array, start: int, first: int
-    ) -> tuple[Step, None]:
-        size = self._begin_block(X, Y, start, BLOCK)
-        rows = X[start : start + size]
-        quiet = self.map.quiet_rows(rows, self.t + 1)
-        part = slice(start, start + max(quiet, 1))
-        step = self._steps(X[part], Y[part], weight[part], first + start, enters=quiet == 0)
-        return step, None
+    def _try_block(self, batch: Batch) -> tuple[Step, None]:
+        size = self._begin_block(batch, BLOCK)
+        quiet = self.map.quiet_rows(batch.X[:size], self.t + 1)
+        return self._steps(batch.part(0, max(quiet, 1)), enters=quiet == 0), None
 
-    def _steps(self, X: Array, Y: Array, weight: Array, row: int, enters: bool) -> Step:
+    def _steps(self, batch: Batch, enters: bool) -> Step:
         """Learn rows; if the only one `enters` the centres, it was predicted without that."""
+        X = batch.X
         centers, theta, total, state = self.map, self.theta, self.total, self.state
         before = self._scores(X) if enters else None
         if enters:
@@ -148,27 +145,27 @@ class PrimalLearner(Learner):
             if self.rule.needs_norm:
                 state[:, Field.NORM2] = self._norms(theta) ** 2
         features = centers.features(X, self._frame)
-        self._refuse_infinite(np.einsum("ij,ij->i", features, features), row)
-        out = core.primal(self._task(features, Y, weight, (state, theta, total)))
+        self._refuse_infinite(np.einsum("ij,ij->i", features, features), batch.first)
+        out = core.primal(self._task(features, batch, (state, theta, total)))
         if out.bad_row >= 0 or not np.all(np.abs(out.theta) < LARGEST):
             bad = out.bad_row if out.bad_row >= 0 else len(X) - 1
-            self._refuse_step(row + bad, out.score[bad])
+            self._refuse_step(batch.first + bad, out.score[bad])
         if before is not None:
             shown = out.mean_score if self.settings.average else out.score
             shown[:] = before
         return Step(out, centers, len(X))
 
     def _task(
-        self, features: Array, Y: Array, weight: Array, held: tuple[Array, Array, Array]
+        self, features: Array, batch: Batch, held: tuple[Array, Array, Array]
     ) -> core.PrimalInput:
         state, theta, total = held
-        trials = self.t + 1 + np.arange(len(Y))
+        trials = self.t + 1 + np.arange(len(batch))
         return core.PrimalInput(
             x=features,
-            y=np.ascontiguousarray(self.targets.standardised(Y), np.float64),
-            weight=np.ascontiguousarray(weight, np.float64),
+            y=np.ascontiguousarray(self.targets.standardised(batch.Y), np.float64),
+            weight=np.ascontiguousarray(batch.weight, np.float64),
             eta=self.rule.rates(trials),
-            lam=self.rule.lams(trials),
+            lam=self.rule.lams(trials, batch.gaps(self.clock)),
             loss=self.loss,
             rule=self.rule,
             p=self.p,

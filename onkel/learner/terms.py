@@ -19,7 +19,7 @@ from onkel.core.layout import NO_TERM, STAYS, Field
 from onkel.expansions.dense import DenseTerms
 from onkel.expansions.window import Window
 from onkel.learner.base import Learner
-from onkel.scaling import next_refresh
+from onkel.learner.batch import Batch
 
 Array = NDArray[Any]
 
@@ -132,29 +132,26 @@ class TermLearner(Learner):
         units = not (self.rule.divides and self.settings.scale) or bool(self.known.all())
         return self.in_lane and self.t > 0 and units and bool(self.targets.known.all())
 
-    def _ahead(self, X: Any, own: Array, start: int) -> int:
+    def _ahead(self, batch: Batch) -> int:
         """Return how many rows the fast lane may try: where all is built in and has begun."""
         if not self.has_begun:
             return 0
-        rows = min(len(X) - start, next_refresh(self.t, self.rule.memory) - self.t, AHEAD)
-        if not isinstance(X, np.ndarray):
-            rows = min(rows, 256)  # sparse rows are made dense piece by piece
-        return 0 if own[start : start + rows].any() else rows
+        rows = min(len(batch), AHEAD)
+        return 0 if batch.own[:rows].any() else rows
 
-    def _go_ahead(
-        self, X: Array, Y: Array, weight: Array, own: Array
-    ) -> tuple[Array, Array] | None:
-        n, trials = len(X), self.t + 1 + np.arange(len(X))
+    def _go_ahead(self, batch: Batch) -> tuple[Array, Array] | None:
+        X, own, n = batch.X, batch.own, len(batch)
+        trials = self.t + 1 + np.arange(n)
         if n > 1 or trials[0] % EVERY == 0:
             self.terms = self.terms.following(np.asarray(X[0], float))
-        y = np.ascontiguousarray(self.targets.standardised(Y), np.float64)
+        y = np.ascontiguousarray(self.targets.standardised(batch.Y), np.float64)
         score, limit = np.empty((2, n, self.columns))
         kept = np.zeros(n, np.uint8)
         done = self.terms.learn(
             self.window.cap, self.state, (self.loss.native(), self.rule.native()),
             (self.settings.intercept, self.rule.needs_norm, self.settings.threads), self.t + 1,
-            (np.ascontiguousarray(X), y, weight, self.rule.rates(trials),
-             self.rule.lams(trials), self.window.oldest(trials)),
+            (np.ascontiguousarray(X), y, batch.weight, self.rule.rates(trials),
+             self.rule.lams(trials, batch.gaps(self.clock)), self.window.oldest(trials)),
             (score, limit, kept),
         )  # fmt: skip
         if not done:
@@ -163,28 +160,23 @@ class TermLearner(Learner):
         self._fold_if_far()
         return self.targets.raw(score[:done]), self.targets.raw_widths(limit[:done])
 
-    def _try_block(
-        self, X: Any, Y: Array, weight: Array, own: Array, start: int, first: int
-    ) -> tuple[core.StepOutput, Any]:
-        size = self._begin_block(X, Y, start, self.block_size())
-        part = slice(start, start + size)
-        X = X[part]
+    def _try_block(self, batch: Batch) -> tuple[core.StepOutput, Any]:
+        batch = batch.part(0, self._begin_block(batch, self.block_size()))
         if not self.on_strings:
-            self.terms = self.terms.following(np.asarray(X[0], float))
-        queries = self.terms.prepare(X)
-        y = np.ascontiguousarray(self.targets.standardised(Y[part]), np.float64)
-        self._refuse_infinite(self.terms.diag(queries), first + start)
-        result = core.steps(self._task(queries, y, weight[part], own[part]))
+            self.terms = self.terms.following(np.asarray(batch.X[0], float))
+        queries = self.terms.prepare(batch.X)
+        self._refuse_infinite(self.terms.diag(queries), batch.first)
+        result = core.steps(self._task(queries, batch))
         if result.bad_row >= 0:
-            self._refuse_step(first + start + result.bad_row, result.score[result.bad_row])
+            self._refuse_step(batch.first + result.bad_row, result.score[result.bad_row])
         return result, queries
 
-    def _task(self, queries: Any, y: Array, weight: Array, own: Array) -> core.StepInput:
+    def _task(self, queries: Any, batch: Batch) -> core.StepInput:
         """Compute all that the scalar steps of this block will need."""
-        terms, rule = self.terms, self.rule
-        trials = self.t + 1 + np.arange(len(y))
+        terms, rule, rows = self.terms, self.rule, len(batch)
+        trials = self.t + 1 + np.arange(rows)
         oldest = self.window.oldest(trials)
-        old = self._droppable(int(oldest.max()), len(y))
+        old = self._droppable(int(oldest.max()), rows)
         candidates = terms.join(terms.oldest(old), queries)
         asked = candidates if rule.needs_norm else queries
         units = self._units()
@@ -196,12 +188,12 @@ class TermLearner(Learner):
             births=terms.ages_from(0, old),
             live=terms.count,
             first_trial=self.t + 1,
-            y=y,
-            weight=weight,
+            y=np.ascontiguousarray(self.targets.standardised(batch.Y), np.float64),
+            weight=batch.weight,
             eta=rule.rates(trials),
-            lam=rule.lams(trials),
-            cap=np.full(len(y), self.window.cap, np.int64),
-            hosts=self._hosts(own, old),
+            lam=rule.lams(trials, batch.gaps(self.clock)),
+            cap=np.full(rows, self.window.cap, np.int64),
+            hosts=self._hosts(batch.own, old),
             oldest=oldest,
             loss=self.loss,
             rule=rule,

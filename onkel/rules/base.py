@@ -91,6 +91,8 @@ class BoundRule:
     """Whether steps are divided by k(x, x) or its root, so that its unit matters."""
     memory: float = float("inf")
     """Forgetting horizon in examples, 1/(eta lam); infinite where nothing is forgotten."""
+    duration: float = math.inf
+    """Forgetting horizon in seconds, where it goes by the clock."""
 
     def rates(self, t: Array) -> Array:
         """Return eta at trials `t`."""
@@ -104,9 +106,13 @@ class BoundRule:
         """Decide one move."""
         raise NotImplementedError
 
-    def lams(self, t: Array) -> Array:
-        """Return the regularisation at trials `t`."""
+    def lams(self, t: Array, gaps: Array | None = None) -> Array:
+        """Return the regularisation at trials `t`, `gaps` seconds after the row before each."""
         return np.full(t.shape, self.lam)
+
+    def fades(self, gaps: Array | None) -> Array:
+        """Return how much of the moments is left after these gaps; nothing if rows count."""
+        return np.zeros(0) if gaps is None else np.exp(-gaps / self.duration)
 
     def penalty(self, trial: Trial) -> float:
         """Return the regulariser's value, for the instantaneous risk."""

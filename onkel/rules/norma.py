@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -9,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.clock import is_duration, seconds
 from onkel.core.layout import Move, NativeRule, RuleCode, Trial
 from onkel.losses import Loss
 from onkel.params import POSITIVE, Accept
@@ -35,8 +37,10 @@ class Norma(Rule):
         scale of the scores); divided by the kernel's typical k(x, x), 1 for the Gaussian, the
         number of features for the linear kernel. "theory" is coefficient regularisation's
         ``t^(-1/2) / (M kappa^2 + lam)``, for ``expansions.Centers``.
-    memory : float, optional
-        Forgetting horizon in examples, 1/(eta lam); with a schedule lam = 1/(eta_1 memory).
+    memory : float or duration, optional
+        Forgetting horizon in examples, 1/(eta lam); with a schedule lam = 1/(eta_1 memory). A
+        duration (``"12h"``, a timedelta) forgets by the clock instead: ``exp(-gap/memory)``
+        takes the place of ``1 - eta lam``, with ``time=`` beside X and y.
         100 000 by default; infinity never forgets.
     regularization : float, optional
         lam itself, instead of `memory`.
@@ -66,7 +70,7 @@ class Norma(Rule):
     """
 
     learning_rate: Any = None
-    memory: float | None = None
+    memory: Any = None
     regularization: float | None = None
     threshold_rate: float = 1.0
     support_rate: float | None = None
@@ -79,8 +83,9 @@ class Norma(Rule):
             hint="Schedules are in onkel.schedules; a function maps trials 1, 2, ... to rates.",
         ),
         "memory": Accept(
-            low=1, none=True,
-            hint="memory = 1/(eta * lambda) counts examples; below 1, eta * lambda is above 1.",
+            low=1, none=True, duration=True,
+            hint="A number counts examples, memory = 1/(eta * lambda): below 1, eta * lambda is "
+            "above 1. A duration goes by the clock, with time= beside X and y.",
         ),
         "regularization": Accept(low=0, high_open=True, none=True),
         "threshold_rate": POSITIVE,
@@ -111,6 +116,8 @@ class Norma(Rule):
             lam = self._lam_of(schedule)
         elif self.regularization is not None:
             lam = float(self.regularization)
+        elif is_duration(self.memory):
+            lam = 0.0  # it depends on the gaps
         else:
             lam = 1.0 / (first * float(DEFAULT_MEMORY if self.memory is None else self.memory))
         if not np.isfinite(lam):
@@ -172,7 +179,9 @@ class BoundNorma(BoundRule):
         self.needs_norm = rule.track_norm or other
         first = float(self.rates(np.array([1]))[0])
         self.memory = 1.0 / (first * lam) if lam > 0 else float("inf")
-        if rule.regularization is None and not isinstance(schedule, Regularized):
+        if is_duration(rule.memory):
+            self.duration = seconds(rule.memory) or math.inf
+        elif rule.regularization is None and not isinstance(schedule, Regularized):
             self.memory = float(DEFAULT_MEMORY if rule.memory is None else rule.memory)
 
     @property
@@ -190,6 +199,11 @@ class BoundNorma(BoundRule):
                 f"regularization {self.lam:g}). Lower one of them, or set memory instead."
             )
         return rates
+
+    def lams(self, t: Array, gaps: Array | None = None) -> Array:
+        if gaps is None:
+            return super().lams(t)
+        return -np.expm1(-gaps / self.duration) / self.rates(t)
 
     def pull(self, norm2: float) -> float:
         """Return omega'(||f||) / ||f||; 0 at f = 0."""

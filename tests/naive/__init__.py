@@ -24,12 +24,13 @@ from .kernels import (
 from .learner import Learner, Norma
 from .losses import COMPARING, TINY, judge
 from .primal import Coefficient, Primal, kappa, link, over_centres, p_norm
-from .rules import Descent, Rule, alma, alma_self_tuning, perceptron, projection, romma
+from .rules import ByClock, Descent, Rule, alma, alma_self_tuning, perceptron, projection, romma
 from .windows import Moments, age, growth, growth_t0_by_scan, is_refresh, tolerance_age
 
 __all__ = [
     "COMPARING",
     "TINY",
+    "ByClock",
     "Coefficient",
     "Descent",
     "Learner",

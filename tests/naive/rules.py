@@ -135,3 +135,15 @@ class Descent:
             size = math.sqrt(norm2)
             ratio = self.omega_prime(size) / size if size > 0 else 0.0
         return min(1.0, max(0.0, 1 - self.rate(t) * self.lam * ratio))
+
+
+@dataclass(frozen=True)
+class ByClock(Descent):
+    """NORMA that forgets by the clock: what is left of f after a gap is exp(-gap/duration)."""
+
+    times: Any = ()
+    duration: float = math.inf
+
+    def shrink(self, t, norm2):
+        gap = self.times[t - 1] - self.times[max(t - 2, 0)]
+        return math.exp(-gap / self.duration)

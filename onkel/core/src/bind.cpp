@@ -275,17 +275,20 @@ int64_t primal(const In<double>& x, const In<double>& y, const In<double>& weigh
   return out.bad_row;
 }
 
-// Welford with forgetting: weight 1/min(t, horizon) for the t-th row; population variance.
-void moments(const In<double>& rows, int64_t seen, double horizon, const Out<double>& mean,
-             const Out<double>& variance) {
-  require(rows.ndim() == 2 && mean.size() == rows.shape(1) && variance.size() == rows.shape(1),
-          "mean and variance need one number per column");
+// Rows into running moments, each weighing 1/min(seen, horizon); fade = what becomes of `seen`
+// before each row, or nothing.
+void moments(const In<double>& rows, const In<double>& fade, bool plain, double horizon,
+             const Out<double>& seen, const Out<double>& mean, const Out<double>& variance) {
+  require(rows.ndim() == 2 && mean.size() == rows.shape(1) && variance.size() == rows.shape(1) &&
+              seen.size() == rows.shape(1),
+          "seen, mean and variance need one number per column");
+  require(fade.size() == 0 || fade.size() == rows.shape(0), "fade needs one number per row");
   const size_t d = rows.shape(1);
-  double *m = mean.data(), *v = variance.data();
+  double *n = seen.data(), *m = mean.data(), *v = variance.data();
   nb::gil_scoped_release release;
   for (size_t i = 0; i < rows.shape(0); ++i)
-    take_moments(rows.data() + i * d, d, static_cast<double>(seen) + static_cast<double>(i),
-                 horizon, m, v);
+    take_moments(rows.data() + i * d, d, fade.size() ? fade.data()[i] : 1.0, plain, horizon, n, m,
+                 v);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -58,15 +59,28 @@ inline onkel::Rule rule_of(const RuleTuple& rule) {
   return {code, threshold_rate, power, support_rate, radius, extra};
 }
 
-// One row of running moments with forgetting (Welford); population variance.
+// One row of running moments (Welford); population variance. `seen` is the weight of all rows so
+// far, one number per column; it fades by `fade` before the row enters. Where all rows are whole
+// (`plain`) one number stands for all columns; else NaN is a value that has not come.
 template <class T>
-inline void take_moments(const T* x, size_t d, double seen, double horizon, double* mean,
-                         double* variance) {
-  const double share = 1.0 / std::min(seen + 1.0, horizon);
-  for (size_t j = 0; j < d; ++j) {
+inline void take_moments(const T* x, size_t d, double fade, bool plain, double horizon,
+                         double* seen, double* mean, double* variance) {
+  const auto enter = [&](size_t j, double share) {
     const double delta = static_cast<double>(x[j]) - mean[j], move = share * delta;
     mean[j] += move;
     variance[j] = (1.0 - share) * (variance[j] + move * delta);
+  };
+  if (plain && d > 0) {
+    const double now = seen[0] * fade + 1.0, share = 1.0 / std::min(now, horizon);
+    for (size_t j = 0; j < d; ++j) enter(j, share);
+    for (size_t j = 0; j < d; ++j) seen[j] = now;
+    return;
+  }
+  for (size_t j = 0; j < d; ++j) {
+    seen[j] *= fade;
+    if (std::isnan(x[j])) continue;
+    seen[j] += 1.0;
+    enter(j, 1.0 / std::min(seen[j], horizon));
   }
 }
 

@@ -105,23 +105,23 @@ std::tuple<int64_t, int64_t, int64_t> lane(
   return {k.done, k.head, k.count};
 }
 
-// Running moments (onkel/scaling.py), updated in place; absent where nothing is standardised.
+// Running moments (onkel/scaling.py), updated in place; absent where none are kept.
 struct Running {
-  Out<double> mean, variance;
-  double seen, horizon;
-  bool on;
+  Out<double> seen, mean, variance;
+  double horizon;
+  bool plain, on;
 
   template <class T>
-  void update(const T* x, size_t n) {
-    if (on) take_moments(x, n, seen++, horizon, mean.data(), variance.data());
+  void update(const T* x, size_t n, double fade) {
+    if (on) take_moments(x, n, fade, plain, horizon, seen.data(), mean.data(), variance.data());
   }
 };
 
-using RunningTuple = std::tuple<Out<double>, Out<double>, double, double, bool>;
+using RunningTuple = std::tuple<Out<double>, Out<double>, Out<double>, double, bool, bool>;
 
 Running running_of(const RunningTuple& t) {
-  const auto& [mean, variance, seen, horizon, on] = t;
-  return {mean, variance, seen, horizon, on};
+  const auto& [seen, mean, variance, horizon, plain, on] = t;
+  return {seen, mean, variance, horizon, plain, on};
 }
 
 // A learner between two refreshes of its frame, which takes rows one by one.
@@ -186,14 +186,17 @@ class One {
     k.kept = &kept_;
   }
 
-  // Learns trial `t` at rate `eta` with regularisation `lam`; terms born before `oldest` go. False
+  // Learns trial `t` at rate `eta` with regularisation `lam`; terms born before `oldest` go, and
+  // the moments fade. False
   // if this row is not for here, nothing changed.
-  bool learn(const In<T>& x, double y, int64_t t, double eta, double lam, int64_t oldest) {
-    return k_.columns == 1 && take(x, &y, t, eta, lam, oldest);
+  bool learn(const In<T>& x, double y, int64_t t, double eta, double lam, int64_t oldest,
+             double fade) {
+    return k_.columns == 1 && take(x, &y, t, eta, lam, oldest, fade);
   }
   bool learn_all(const In<T>& x, const In<double>& y, int64_t t, double eta, double lam,
-                 int64_t oldest) {
-    return static_cast<int64_t>(y.size()) == k_.columns && take(x, y.data(), t, eta, lam, oldest);
+                 int64_t oldest, double fade) {
+    return static_cast<int64_t>(y.size()) == k_.columns &&
+           take(x, y.data(), t, eta, lam, oldest, fade);
   }
 
   // Leaves the scores of a row as things are; false if it is not for here.
@@ -209,7 +212,8 @@ class One {
   int64_t count() const { return k_.count; }
 
  private:
-  bool take(const In<T>& x, const double* y, int64_t t, double eta, double lam, int64_t oldest) {
+  bool take(const In<T>& x, const double* y, int64_t t, double eta, double lam, int64_t oldest,
+            double fade) {
     if (!fits(x)) return false;
     for (int64_t c = 0; c < k_.columns; ++c) {
       const double scale = std::fabs(k_.state[c * onkel::kFields + onkel::kFieldScale]);
@@ -225,8 +229,8 @@ class One {
     oldest_ = oldest;
     run(k_);
     if (k_.done != 1) return false;
-    rows_.update(x.data(), x.size());
-    wanted_.update(y, static_cast<size_t>(k_.columns));
+    rows_.update(x.data(), x.size(), fade);
+    wanted_.update(y, static_cast<size_t>(k_.columns), fade);
     in_raw_units();
     return true;
   }
@@ -273,9 +277,9 @@ void bind_class(nb::module_& m, const char* name) {
                     bool, bool, const std::tuple<In<double>, In<double>>&, const RunningTuple&,
                     const RunningTuple&, const std::tuple<Out<double>, Out<double>>&>())
       .def("learn", &One<T>::learn, nb::arg("x").noconvert(), "y"_a, "t"_a, "eta"_a, "lam"_a,
-           "oldest"_a)
+           "oldest"_a, "fade"_a)
       .def("learn_all", &One<T>::learn_all, nb::arg("x").noconvert(), nb::arg("y").noconvert(),
-           "t"_a, "eta"_a, "lam"_a, "oldest"_a)
+           "t"_a, "eta"_a, "lam"_a, "oldest"_a, "fade"_a)
       .def("look", &One<T>::look, nb::arg("x").noconvert())
       .def_prop_ro("score", &One<T>::score)
       .def_prop_ro("head", &One<T>::head)
