@@ -7,7 +7,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from onkel import bounds, evaluate, expansions, kernels, losses, rules, schedules, streams
+    from onkel import (
+        alerting,
+        bounds,
+        evaluate,
+        expansions,
+        explain,
+        kernels,
+        losses,
+        rules,
+        schedules,
+        streams,
+    )
     from onkel.estimators import (
         KernelClassifier,
         KernelRegressor,
@@ -24,9 +35,11 @@ __all__ = [
     "LinearClassifier",
     "LinearRegressor",
     "NoveltyDetector",
+    "alerting",
     "bounds",
     "evaluate",
     "expansions",
+    "explain",
     "kernels",
     "losses",
     "rules",

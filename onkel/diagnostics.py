@@ -13,9 +13,16 @@ from onkel.learner import Learner, TermLearner
 
 Array = NDArray[Any]
 
+START = np.zeros(3)
+"""Rates are counted from the first trial."""
 
-def report(learner: Learner) -> dict[str, Any]:
-    """Return every number that a user may want to see; None where one has no meaning."""
+
+def report(learner: Learner, since: Array | None = START) -> dict[str, Any]:
+    """Return every number that a user may want to see; None where one has no meaning.
+
+    Rates are counted from `since`: the weight, the count outside and the threshold up to then
+    (None: not yet).
+    """
     s, loss = learner.state, learner.loss
     classifies, has_norm = loss.task == "classification", learner.rule.needs_norm
     found: dict[str, Any] = {
@@ -36,7 +43,7 @@ def report(learner: Learner) -> dict[str, Any]:
         "bytes": learner.nbytes,
         "kernel": repr(learner.kernel),
         "scale": _scale(learner),
-        **_rates(learner),
+        **_rates(learner, since),
     }
     if learner.settings.average:
         trials = np.maximum(s[:, Field.TRIALS], 1)
@@ -49,29 +56,56 @@ def _plain(values: Array) -> Any:
     return float(values[0]) if len(values) == 1 else [float(v) for v in values]
 
 
-def _rates(learner: Learner) -> dict[str, Any]:
+def _rates(learner: Learner, since: Array | None) -> dict[str, Any]:
     """Return the promised rate, the realised one, and the term that explains the difference.
 
     With a constant rate, realised = promised + error term exactly (SPEC section 2).
     """
+    names = ("rate_promised", "rate_realised", "rate_error_term", "rate_in_words")
     if not learner.loss.adaptive or not learner.t:
-        return {"rate_promised": None, "rate_realised": None, "rate_error_term": None}
-    s, nu = learner.state, float(learner.loss.nu)  # type: ignore[arg-type]
-    counted = s[:, Field.ALERTS if learner.loss.alerts else Field.OUTSIDE]
-    weight = np.maximum(s[:, Field.WEIGHT], 1e-300)
-    realised = counted / weight
+        return dict.fromkeys(names)
+    nu = float(learner.loss.nu)  # type: ignore[arg-type]
+    weight = learner.state[:, Field.WEIGHT] - (0.0 if since is None else since[0])
+    if since is None or not np.all(weight > 0):
+        return {**dict.fromkeys(names), "rate_promised": nu}
+    alerts = learner.loss.alerts
+    counted = learner.state[:, Field.ALERTS if alerts else Field.OUTSIDE] - since[1]
+    realised, travel = counted / weight, _travel(learner, since)
+    error = realised - nu if travel is None else travel / weight
+    words = _in_words(learner, nu, realised, error, float(weight.max()), exact=travel is not None)
+    return dict(zip(names, (nu, _plain(realised), _plain(error), words), strict=True))
+
+
+def _travel(learner: Learner, since: Array) -> Array | None:
+    """Return how far the threshold has gone, in steps, signed as the rate feels it."""
     rate = getattr(learner.rule, "constant", None)
     if rate is None or learner.targets.active:
-        error = realised - nu
-    else:
-        moved = s[:, Field.ALERT if learner.loss.alerts else Field.THRESHOLD] - learner.loss.start
-        sign = 1.0 if learner.loss.task == "regression" else -1.0
-        error = sign * moved / (learner.rule.threshold_rate * rate * weight)
-    return {
-        "rate_promised": nu,
-        "rate_realised": _plain(realised),
-        "rate_error_term": _plain(error),
-    }
+        return None  # steps of changing size: the identity has no such form
+    alerts = learner.loss.alerts
+    start = since[2] if alerts else learner.loss.start
+    moved = learner.state[:, Field.ALERT if alerts else Field.THRESHOLD] - start
+    sign = 1.0 if learner.loss.task == "regression" else -1.0
+    return sign * moved / (learner.rule.threshold_rate * rate)
+
+
+_COUNTED = {
+    "novelty": "alerts",
+    "regression": "targets outside the interval",
+    "classification": "margin errors",
+}
+
+
+def _in_words(
+    learner: Learner, nu: float, realised: Array, error: Array, rows: float, exact: bool
+) -> str:
+    """Promise, outcome and error term as one sentence."""
+    found = " and ".join(f"{100 * r:.3g} %" for r in realised)
+    off = " and ".join(f"{100 * e:+.2g}" for e in error)
+    is_what = "exactly the travel of the threshold" if exact else "what a finite run leaves"
+    return (
+        f"Promised {100 * nu:.3g} % {_COUNTED[learner.loss.task]}, realised {found} of "
+        f"{rows:.10g} examples; the difference of {off} points is {is_what}."
+    )
 
 
 def _scale(learner: Learner) -> dict[str, Any]:

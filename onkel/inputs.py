@@ -177,6 +177,27 @@ def string_rows(X: Any, owner: str) -> list[str]:
     return texts
 
 
+def as_rows(x: Any, strings: bool) -> Any:
+    """Return a single row (a list, a vector, a row of a data frame, a text) as rows; others as is.
+
+    Examples
+    --------
+    >>> as_rows([1.0, 2.0], strings=False), as_rows("text", strings=True)
+    ([[1.0, 2.0]], ['text'])
+    """
+    if is_sparse(x) or hasattr(x, "columns"):
+        return x
+    try:
+        axes = np.ndim(x)
+    except ValueError:
+        return x  # ragged: refused where rows are read
+    single = isinstance(x, str) if strings else axes == 1
+    if axes == 0 and not single:
+        wanted = "a text" if strings else "a list of numbers"
+        raise ValueError(f"explain takes one row, {wanted}; got {x!r}.")
+    return [x] if single else x
+
+
 def weights_of(sample_weight: Any, rows: int) -> Array:
     """Return one non-negative weight per row."""
     if sample_weight is None:

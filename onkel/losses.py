@@ -19,6 +19,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from onkel.core.layout import LossCode, NativeLoss, Verdict
 from onkel.params import FRACTION, POSITIVE, Accept, Part, pick
 
@@ -255,6 +257,9 @@ class Novelty(_Bounded):
     support : float in (0, 1), optional
         Fraction that f learns from, nu if None. With a small nu few terms carry f; a larger
         support (0.05 to 0.5) gives it more, while the alert threshold still follows nu.
+    learn_alerts : bool
+        Whether f learns rows that raise an alert. If not, such a row still shrinks f and moves
+        both thresholds, but is not stored; `support` must then be more than `nu`.
 
     References
     ----------
@@ -268,6 +273,7 @@ class Novelty(_Bounded):
 
     nu: float | None = 0.05
     support: float | None = None
+    learn_alerts: bool = True
     task: ClassVar[str] = "novelty"
     code: ClassVar[LossCode | None] = LossCode.NOVELTY
     _accepts: ClassVar[Mapping[str, Accept]] = {
@@ -277,6 +283,20 @@ class Novelty(_Bounded):
         ),
         "support": FRACTION,
     }  # fmt: skip
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.learn_alerts, (bool, np.bool_)):
+            raise ValueError(
+                f"Novelty: learn_alerts must be True or False; got {self.learn_alerts!r}."
+            )
+        if not self.learn_alerts and not self.fraction > float(self.nu):  # type: ignore[arg-type]
+            raise ValueError(
+                "Novelty: learn_alerts=False needs support (the fraction that f learns from) above "
+                f"nu={self.nu!r}, since f would otherwise learn from alerts alone, and so from "
+                f"nothing; got support={self.support!r}. Give for example support="
+                f"{min(2 * float(self.nu), (1 + float(self.nu)) / 2):g}."  # type: ignore[arg-type]
+            )
 
     @property
     def default_rate(self) -> float:
@@ -293,7 +313,8 @@ class Novelty(_Bounded):
         return Verdict(outside, outside, value, self.fraction - outside)
 
     def native(self) -> NativeLoss | None:
-        return NativeLoss(LossCode.NOVELTY, float(self.nu or 0.0), self.fraction)
+        learn_alerts = bool(self.learn_alerts)
+        return NativeLoss(LossCode.NOVELTY, float(self.nu or 0.0), self.fraction, learn_alerts)
 
 
 @dataclass(frozen=True)

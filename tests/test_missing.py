@@ -124,3 +124,12 @@ def test_a_stream_of_nothing_but_gaps(rng):
     alerts = model.predict_then_learn(np.full((50, 2), np.nan)) == -1
     assert alerts.mean() <= 0.1  # the promised rate, of rows that are all the same
     assert np.isfinite(model.score_samples([[1.0, np.nan]])).all()
+
+
+def test_an_explanation_reads_what_stands_in(rng):
+    X, y = stream(rng)
+    model = of(MODELS[2]).partial_fit(X)
+    row = np.array([5.0, np.nan, -3.0])
+    told = model.explain(row)
+    whole = model.explain(np.where(np.isnan(row), model._learner.means, row))
+    assert told.to_dict() == whole.to_dict()

@@ -19,6 +19,7 @@ from onkel import (
     KernelClassifier,
     KernelRegressor,
     NoveltyDetector,
+    alerting,
     bounds,
     evaluate,
     expansions,
@@ -26,6 +27,7 @@ from onkel import (
     losses,
     rules,
     schedules,
+    streams,
 )
 
 HERE = Path(__file__).parent
@@ -207,6 +209,62 @@ def regret() -> None:
     save(figure, "regret.png")
 
 
+def explain() -> None:
+    """A faulty reading: where each sensor usually lies, and what the score would be without it."""
+    plant = streams.sensors(4000, seed=4, faults=0)
+    x = plant.X[-1].copy()
+    x[1] += 5 * plant.X[:, 1].std()
+    why = NoveltyDetector().fit(plant.X[:-1]).explain(x, top=6)
+    found = sorted(why.features, key=lambda f: int(f.name.split()[1]))
+    mean, spread = plant.X.mean(axis=0), plant.X.std(axis=0)
+    place = np.arange(len(found))
+    figure, (a, b) = plt.subplots(1, 2, figsize=(9, 2.6), sharey=True, layout="constrained")
+    usual = (np.array([f.usual for f in found]) - mean[:, None]) / spread[:, None]
+    a.hlines(place, usual[:, 0], usual[:, 1], color=SOFT, lw=8, label="usual, given the others")
+    a.plot((x - mean) / spread, place, "o", color=ALARM, label="this row")
+    a.set(yticks=place, yticklabels=plant.names, xlabel="spreads from the mean",
+          title="What came, and what was usual")  # fmt: skip
+    a.legend(loc="lower right")
+    colours = [ALARM if f is why.features[0] else ACCENT for f in found]
+    b.barh(place, [why.score - f.effect for f in found], color=colours, height=0.6)
+    b.axvline(why.threshold, color=INK, lw=1, ls=":", label="threshold")
+    b.axvline(why.score, color=INK, lw=1, label="score")
+    b.set(xlabel="score, had this sensor agreed", title="Leave one out")
+    b.legend(loc="lower right")
+    b.invert_yaxis()
+    save(figure, "explain.png")
+
+
+def alerts() -> None:
+    """A level shift with and without learning alerts; scores, their ranks, and episodes."""
+    figure, (a, b, c) = plt.subplots(3, 1, figsize=(8, 5.6), sharex=True, layout="constrained")
+    X = np.random.default_rng(1).normal(size=(8000, 2))
+    X[4000:] += 8.0
+    X[2500:2520] += [5.0, 0.0]
+    t = np.arange(len(X))
+    kernel = kernels.Gaussian(2.0)
+    for learn, colour in ((True, ACCENT), (False, ALARM)):
+        det = NoveltyDetector(nu=0.05, support=0.5, kernel=kernel, learn_alerts=learn)
+        rate = running(det.predict_then_learn(X) == -1, 200)
+        a.plot(t[300:], rate[300:], color=colour, lw=1.2, label=f"learn_alerts={learn}")
+    a.axhline(0.05, color=INK, lw=1, ls=":", label="promised")
+    a.set(ylabel="rate of last 200", ylim=(0, 0.2), title="A fault at 2500, a level shift at 4000")
+    a.legend(loc="upper left", ncols=3)
+    det = NoveltyDetector(nu=0.05, support=0.5, kernel=kernel)
+    score = det.predict_then_learn(X, output="score")
+    b.plot(t, score, ",", color=ACCENT)
+    b.set(ylabel="score")
+    rank = alerting.ranks(score)
+    c.plot(t, rank, ",", color=ACCENT)
+    found = alerting.episodes((rank <= 0.01) & (t >= 1000), rank, gap=25)
+    for episode in found:
+        if episode.count > 3:
+            c.axvspan(episode.start - 15, episode.end + 15, color=ALARM, alpha=0.4, lw=0)
+    c.set(ylabel="rank", xlabel="example", xlim=(0, len(X)),
+          title="Ranks; shaded: episodes of more than three ranks of at most 1 %")  # fmt: skip
+    save(figure, "alerts.png")
+
+
 def save(figure: plt.Figure, name: str) -> None:
     """Write a picture beside this script."""
     figure.savefig(HERE / name, metadata={"Software": None})
@@ -219,6 +277,8 @@ FIGURES = {
     "memory": memory,
     "time": time,
     "regret": regret,
+    "explain": explain,
+    "alerts": alerts,
 }
 
 if __name__ == "__main__":

@@ -98,6 +98,8 @@ class NativeLoss(NamedTuple):
     """Below 0: its number is fixed."""
     extra: float = 1.0
     """Novelty: the fraction that f learns from; soft margin: the power."""
+    learn_alerts: bool = True
+    """Novelty: whether f learns rows that raise an alert."""
 
 
 class NativeRule(NamedTuple):

@@ -1,164 +1,34 @@
-"""What the three estimators share: parameters, rows, the online protocol, reporting."""
+"""What the estimators share: rows, the online protocol, reporting."""
 
 from __future__ import annotations
 
-import inspect
-import os
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel import diagnostics, expansions, inputs, kernels, losses, rules
+from onkel import diagnostics, inputs
 from onkel import learner as learners
 from onkel.clock import check_order, times_of
+from onkel.estimators.configured import Configured
+from onkel.explain import details
 from onkel.learner import Learner, One, Settings
-from onkel.params import Accept, Part, nested_changes
+from onkel.params import Accept
 
 Array = NDArray[Any]
 
-_PARTS: dict[str, Callable[[Any], Any]] = {
-    "kernel": kernels.get,
-    "loss": losses.get,
-    "rule": rules.get,
-    "expansion": expansions.get,
-}
-_COMMON = {
-    "passes": Accept(low=1, high_open=True, whole=True),
-    "n_jobs": Accept(low=-1, high_open=True, whole=True, none=True, hint="-1 uses every core."),
-}
+_TOP = Accept(low=1, high=2**31, whole=True, hint="It counts terms and features, for example 5.")
 
 
-class Estimator:
+class Estimator(Configured):
     """Base of the estimators: scikit-learn's protocol, without importing scikit-learn."""
 
-    task: ClassVar[str]
     outputs: ClassVar[tuple[str, ...]]
     """What ``predict_then_learn(output=...)`` offers."""
-    kernel: Any
-    loss: Any
-    rule: Any
-    expansion: Any
-    scale: bool
-    fit_intercept: bool | str
-    passes: int
-    average: bool
-    missing: str
-    n_jobs: int | None
     _learner: Learner
     _own: Array | None = None
     """During fit: the trial at which each row's term was stored."""
-
-    # -- parameters ----------------------------------------------------------------------------
-
-    @classmethod
-    def _names(cls) -> list[str]:
-        return [n for n in inspect.signature(cls.__init__).parameters if n != "self"]
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the constructor's parameters; those of parts as ``rule__memory``, if `deep`."""
-        params: dict[str, Any] = {n: getattr(self, n) for n in self._names()}
-        if deep:
-            for name, value in list(params.items()):
-                part = self._part(name, value, quiet=True)
-                if isinstance(part, Part):
-                    params.update({f"{name}__{k}": v for k, v in part.get_params().items()})
-        return params
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters; ``rule__memory=1000`` reaches inside (a name becomes its object)."""
-        for name, value in nested_changes(
-            self, self.get_params(deep=False), params, lookup=self._part
-        ).items():
-            setattr(self, name, value)
-        return self
-
-    _own_parts: ClassVar[dict[tuple[str, str], Part]] = {}
-    """Parts that a name stands for in this estimator, where they differ from the registry's."""
-
-    def _part(self, name: str, value: Any, quiet: bool = False) -> Any:
-        """Return the part behind a parameter's value: a name is replaced by its object.
-
-        A loss's name may mean something else beside a rule that says so.
-        """
-        if name == "loss" and isinstance(value, str):
-            rule = self._part("rule", self.rule, quiet=True)
-            if isinstance(rule, rules.Rule) and value in rule.named:
-                return rule.named[value]
-        if isinstance(value, str) and (name, value) in self._own_parts:
-            return self._own_parts[name, value]
-        if name not in _PARTS:
-            return value
-        try:
-            return _PARTS[name](value)
-        except ValueError:
-            if quiet:
-                return value
-            raise
-
-    def __repr__(self) -> str:
-        defaults = inspect.signature(type(self).__init__).parameters
-        params = self.get_params(deep=False)
-        changed = [f"{n}={v!r}" for n, v in params.items() if not _same(v, defaults[n].default)]
-        return f"{type(self).__name__}({', '.join(changed)})"
-
-    def _settings(self) -> Settings:
-        """Check every parameter and put the learner's settings together."""
-        owner = type(self).__name__
-        for name, accept in _COMMON.items():
-            accept.check(owner, name, getattr(self, name))
-        for name in ("scale", "average"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise ValueError(
-                    f"{owner}: {name} must be True or False; got {getattr(self, name)!r}."
-                )
-        if self.missing not in ("error", "mean"):
-            raise ValueError(f"{owner}: missing must be 'error' or 'mean'; got {self.missing!r}.")
-        loss = self._loss()
-        rule = self._part("rule", self.rule)
-        if loss.task != self.task:
-            raise ValueError(f"{owner}: loss {loss!r} is for {loss.task}, not for {self.task}.")
-        rule.check(loss)
-        return Settings(
-            kernel=kernels.get(self.kernel),
-            loss=loss,
-            rule=rule,
-            expansion=expansions.get(self.expansion),
-            scale=bool(self.scale),
-            intercept=self._intercept(rule),
-            average=bool(self.average),
-            threads=_threads(self.n_jobs),
-            missing=self.missing,
-        )
-
-    def _loss(self) -> losses.Loss:
-        loss: losses.Loss = self._part("loss", self.loss)
-        return loss
-
-    def _intercept(self, rule: Any) -> bool:
-        wanted = self.fit_intercept
-        if not (wanted == "auto" or isinstance(wanted, (bool, np.bool_))):
-            raise ValueError(
-                f"{type(self).__name__}: fit_intercept must be True, False or 'auto'; "
-                f"got {wanted!r}."
-            )
-        possible = rule.offers_offset and self.task != "novelty"
-        if wanted != "auto" and wanted and not possible:
-            raise ValueError(
-                f"{type(self).__name__}: fit_intercept=True, but "
-                + (
-                    "novelty detection has no offset (it would halve the alert rate)."
-                    if self.task == "novelty"
-                    else f"the rule {rule!r} has none."
-                )
-                + " Use 'auto' or False."
-            )
-        if wanted != "auto":
-            return bool(wanted)
-        # Standardised targets are centred already; an offset would only walk about.
-        return possible and not (self.task == "regression" and bool(self.scale))
 
     # -- rows ----------------------------------------------------------------------------------
 
@@ -356,6 +226,25 @@ class Estimator:
                 f"predict_then_learn: output must be one of {list(self.outputs)}; got {output!r}."
             )
 
+    # -- explaining ----------------------------------------------------------------------------
+
+    def _details(self, row: Any, mix: Array, top: int, lowest_first: bool) -> dict[str, Any]:
+        """Explain ``mix @ scores`` of one checked row; what all explanations share."""
+        names = getattr(self, "feature_names_in_", None)
+        return vars(details(self._fitted(), row, mix, names, int(top), lowest_first))
+
+    def _one_row(self, x: Any, top: Any) -> tuple[Any, Array]:
+        """Return the single row that is to be explained, and its scores."""
+        _TOP.check(type(self).__name__, "top", top)
+        learner = self._fitted()
+        rows = self._rows(inputs.as_rows(x, learner.on_strings))
+        if len(rows) != 1:
+            raise ValueError(
+                f"explain takes one row; got {len(rows)} of them (shape {np.shape(x)}). Call it "
+                "once for each row that is to be explained."
+            )
+        return learner.filled(rows[0:1])[0], learner.scores(rows)[0]
+
     # -- reporting -----------------------------------------------------------------------------
 
     @property
@@ -389,14 +278,3 @@ class Estimator:
                 sparse=not strings, string=strings, allow_nan=self.missing == "mean"
             ),
         )
-
-
-def _same(a: Any, b: Any) -> bool:
-    """Whether two parameters are the same (arrays and odd objects count as different)."""
-    return a is b or (type(a) is type(b) and isinstance(a, (str, int, float)) and a == b)
-
-
-def _threads(n_jobs: int | None) -> int:
-    if n_jobs is None or n_jobs == 0:
-        return 1
-    return (os.cpu_count() or 1) if n_jobs < 0 else int(n_jobs)

@@ -90,6 +90,26 @@ class Classes:
         scores = scores[:, order]
         return (scores[:, 1] - scores[:, 0]) / 2 if len(order) == 2 else scores
 
+    def contest(self, scores: Array) -> tuple[Any, Any, Array]:
+        """Return the winning class, the one that came next, and what makes the margin of scores.
+
+        With fewer than two known classes there is no second, and the margin is a plain score.
+        """
+        known, mix = self.known, np.zeros(len(scores))
+        if len(known) < 2:
+            mix[:1] = 1.0
+            return (known[0] if known else None), None, mix
+        decision = self.decisions(scores[None])[0]
+        if len(known) == 2:
+            side = 1.0 if decision >= 0 else -1.0
+            mix = side * self.decisions(np.eye(len(scores)))
+            return (known[1], known[0], mix) if side > 0 else (known[0], known[1], mix)
+        winner = int(np.argmax(decision))
+        second = int(np.argmax(np.where(np.arange(len(known)) == winner, -np.inf, decision)))
+        mix[self.labels.index(known[winner])] = 1.0
+        mix[self.labels.index(known[second])] = -1.0
+        return known[winner], known[second], mix
+
     def mistakes(self, scores: Array, y: Array) -> int:
         """Count rows (of known labels) whose class does not score strictly above the rest."""
         if not len(y):

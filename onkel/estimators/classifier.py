@@ -19,6 +19,7 @@ from onkel.estimators.classes import (
     label_array,
     sorted_labels,
 )
+from onkel.explain import ClassExplanation
 from onkel.learner import Learner
 from onkel.params import NON_NEGATIVE as WEIGHT
 
@@ -238,6 +239,18 @@ class Classifier(Estimator):
         """Return the label of each row."""
         learner = self._fitted()
         return self._classes.predictions(learner.scores(self._rows(X)))
+
+    def explain(self, x: Any, top: int = 5) -> ClassExplanation:
+        """Say why one row gets its class: see :class:`~onkel.explain.ClassExplanation`.
+
+        What is explained is the margin: abs(decision) of two classes, else the winner's score
+        less the second's. `top` is the number of terms, and of features with their usual
+        values, that are shown.
+        """
+        row, scores = self._one_row(x, top)
+        label, second, mix = self._classes.contest(scores)
+        found = self._details(row, mix, top, lowest_first=False)
+        return ClassExplanation(score=float(mix @ scores), label=label, second=second, **found)
 
     @property
     def predict_proba(self) -> Any:

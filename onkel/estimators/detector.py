@@ -7,14 +7,22 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel import inputs, losses, rules
+from onkel import diagnostics, inputs, losses, rules
+from onkel.alerting import RecentScores
+from onkel.core.layout import Field
 from onkel.estimators.base import Estimator
-from onkel.params import Part
+from onkel.explain import AlertExplanation
+from onkel.learner import Learner, Settings
+from onkel.params import Accept, Part
 
 Array = NDArray[Any]
 
 LEARNED_FRACTION = 0.1
 """What f learns from by default; experiments/novelty_defaults.py has the study."""
+_ACCEPTS = {
+    "warmup": Accept(low=0, high=2**62, whole=True, hint="It counts examples; 0 is none."),
+    "recent": Accept(low=1, high=2**31, whole=True, hint="It counts scores, for example 1000."),
+}
 
 
 class NoveltyDetector(Estimator):
@@ -29,8 +37,9 @@ class NoveltyDetector(Estimator):
         The promised alert rate.
     support : float in (0, 1), optional
         Fraction of the stream that f learns from. None means nu, as in the paper, with a rule of
-        your own; with the default rule it means 0.1 (or nu, if larger), which gives a small nu
-        enough terms to score well. Narrow kernels gain from more, up to 0.5.
+        your own; with the default rule it means 0.1 (or nu, if larger; twice nu where alerts are
+        not learned), which gives a small nu enough terms to score well. Narrow kernels gain from
+        more, up to 0.5.
     kernel : str, object or function
         From :mod:`onkel.kernels`, or a function of two matrices.
     rule, expansion : str or object
@@ -47,6 +56,13 @@ class NoveltyDetector(Estimator):
         Score with the average of all hypotheses so far (N04 Corollary 5).
     missing : {"error", "mean"}
         What NaN in X means: an error, or the feature's running mean (as of the last refresh).
+    learn_alerts : bool
+        Whether f learns rows that raise an alert. If not, they still move the threshold, which
+        follows a level shift all the same, but are not stored: `support` must be more than `nu`.
+    warmup : int
+        So many examples are learned before the first alert is shown; rates are counted after it.
+    recent : int
+        How many of the last scores are remembered, for ranks.
     n_jobs : int, optional
         Threads; -1 for all cores.
 
@@ -63,7 +79,11 @@ class NoveltyDetector(Estimator):
     """
 
     task: ClassVar[str] = "novelty"
-    outputs: ClassVar[tuple[str, ...]] = ("prediction", "decision", "score")
+    outputs: ClassVar[tuple[str, ...]] = ("prediction", "decision", "score", "rank")
+    recent_: RecentScores
+    """The last scores, as they were before their rows were learned."""
+    warm_: Array | None = None
+    """At the end of the warm-up: weight and alerts so far, and the threshold."""
     _own_parts: ClassVar[dict[tuple[str, str], Part]] = {
         ("rule", "norma"): rules.Norma(threshold_rate=3.0, support_rate=0.1)
     }
@@ -81,6 +101,9 @@ class NoveltyDetector(Estimator):
         passes: int = 1,
         average: bool = False,
         missing: str = "error",
+        learn_alerts: bool = True,
+        warmup: int = 0,
+        recent: int = 1000,
         n_jobs: int | None = None,
     ) -> None:
         self.nu = nu
@@ -93,14 +116,23 @@ class NoveltyDetector(Estimator):
         self.passes = passes
         self.average = average
         self.missing = missing
+        self.learn_alerts = learn_alerts
+        self.warmup = warmup
+        self.recent = recent
         self.n_jobs = n_jobs
 
     def _loss(self) -> losses.Loss:
-        loss = losses.Novelty(nu=self.nu, support=self.support)
-        rule = self._part("rule", self.rule)
-        if self.support is None and getattr(rule, "support_rate", None) is not None:
-            return losses.Novelty(nu=self.nu, support=max(self.nu, LEARNED_FRACTION))
-        return loss
+        support, rule = self.support, self._part("rule", self.rule)
+        losses.Novelty(nu=self.nu, support=support)  # checked as they were given
+        if support is None and getattr(rule, "support_rate", None) is not None:
+            least = self.nu if self.learn_alerts else min(2 * self.nu, (1 + self.nu) / 2)
+            support = max(least, LEARNED_FRACTION)
+        return losses.Novelty(nu=self.nu, support=support, learn_alerts=self.learn_alerts)
+
+    def _settings(self) -> Settings:
+        for name, accept in _ACCEPTS.items():
+            accept.check(type(self).__name__, name, getattr(self, name))
+        return super()._settings()
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -119,9 +151,18 @@ class NoveltyDetector(Estimator):
     ) -> Self:
         """Learn rows, in order; `y` is ignored."""
         lone = self._lone(X) if sample_weight is None and time is None else None
-        if lone is None or self._quick(lone[0], 0.0) is None:
+        if lone is None or not self._learn_lone(lone[0]):
             self._learn(X, sample_weight, time)
         return self
+
+    def _learn_lone(self, row: Any, time: Any = None) -> bool:
+        """Learn one row the cheap way; False if that is not possible, and nothing changed."""
+        one = self._quick(row, 0.0, time)
+        if one is None:
+            return False
+        self.recent_.add(one.bound.score)
+        self._note_warm(self._learner)
+        return True
 
     def predict_then_learn(
         self, X: Any, y: Any = None, output: str = "prediction", sample_weight: Any = None,
@@ -129,24 +170,33 @@ class NoveltyDetector(Estimator):
     ) -> Array:  # fmt: skip
         """Judge each row *before* it is learned: -1 is an alert, +1 is not.
 
-        ``output="decision"`` gives score minus threshold as it stood, ``"score"`` the score.
+        ``output="decision"`` gives score minus threshold as it stood, ``"score"`` the score,
+        ``"rank"`` its rank among the `recent` scores before it: near 0 is unusual.
         """
         self._check_output(output)
+        before, known = getattr(self, "t_", 0), getattr(self, "recent_", None)
+        known = known.copy() if known is not None and output == "rank" else None
         scores, limits = self._learn(X, sample_weight, time)
-        if output == "score":
-            return scores[:, 0]
-        decision = scores[:, 0] - limits[:, 0]
-        return decision if output == "decision" else np.where(decision < 0, -1, 1)
+        score, decision = scores[:, 0], scores[:, 0] - limits[:, 0]
+        live = inputs.weights_of(sample_weight, len(scores)) > 0
+        if output == "rank":
+            return _ranks(known or RecentScores(self.recent_.size), score, live)
+        if output != "prediction":
+            return score if output == "score" else decision
+        ready = before + np.cumsum(live) - live >= self.warmup
+        return np.where((decision < 0) & ready, -1, 1)
 
     def learn_one(self, row: Any, y: Any = None, time: Any = None) -> Self:
         """Learn one row."""
-        if self._quick(row, 0.0, time) is not None:
+        if self._learn_lone(row, time):
             return self
         return self.partial_fit([row], time=None if time is None else [time])
 
     def predict_one(self, row: Any) -> int:
         """Judge one row; +1 before anything is known."""
-        return -1 if hasattr(self, "_learner") and self.score_one(row) < self.threshold_ else 1
+        if not hasattr(self, "_learner") or self.t_ < self.warmup:
+            return 1
+        return -1 if self.score_one(row) < self.threshold_ else 1
 
     def score_one(self, row: Any) -> float:
         """Return the score of one row; 0 before anything is known."""
@@ -168,11 +218,43 @@ class NoveltyDetector(Estimator):
             assert settings is not None
             learner = self._begin(X, settings, rows, 1)
         else:
-            learner = self._safe(weight)
+            learner = self._safe(weight, force=self._warms_within(self._learner.t, weight) > 0)
         times = self._times(time, len(rows), learner)
-        result = self._learn_rows(learner, rows, np.zeros((len(rows), 1)), weight, times=times)
+        scores, limits, warm = self._learn_parts(learner, rows, weight, times)
         self._keep(learner, X)
-        return result
+        if fresh:
+            self.recent_ = RecentScores(self.recent)
+        self.recent_.extend(scores[weight > 0, 0])
+        self.warm_ = warm
+        return scores, limits
+
+    def _learn_parts(
+        self, learner: Learner, rows: Any, weight: Array, times: Array | None
+    ) -> tuple[Array, Array, Array | None]:
+        """Learn rows, cut where the warm-up ends: what rates are counted from is noted there."""
+        n, warm, parts = len(rows), self.warm_, []
+        cut = self._warms_within(learner.t, weight)
+        for start, stop in [(0, cut), (cut, n)] if 0 < cut < n else [(0, n)]:
+            part = slice(start, stop)
+            Y = np.zeros((stop - start, 1))
+            when = None if times is None else times[part]
+            parts.append(self._learn_rows(learner, rows[part], Y, weight[part], start, when))
+            if stop == cut and cut:
+                warm = _so_far(learner)
+        scores, limits = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return scores, limits, warm
+
+    def _warms_within(self, t: int, weight: Array) -> int:
+        """Return after how many of these rows the warm-up ends; 0 if not among them."""
+        left = int(self.warmup) - t
+        if left <= 0:
+            return 0
+        live = np.cumsum(weight > 0)
+        return int(np.searchsorted(live, left)) + 1 if left <= live.max(initial=0) else 0
+
+    def _note_warm(self, learner: Learner) -> None:
+        if learner.t == self.warmup:
+            self.warm_ = _so_far(learner)
 
     # -- predicting ----------------------------------------------------------------------------
 
@@ -190,15 +272,62 @@ class NoveltyDetector(Estimator):
         """Return f(x): the higher, the more usual."""
         return self._fitted().scores(self._rows(X))[:, 0]
 
+    def rank_samples(self, X: Any) -> Array:
+        """Return where each score stands among the recent ones, from 0 (unusual) to 1.
+
+        ``(1 + number of recent scores <= score) / (1 + number of recent scores)``
+        """
+        scores = self.score_samples(X)
+        return self.recent_.ranks(scores)
+
     def decision_function(self, X: Any) -> Array:
         """Return score minus threshold: negative means an alert."""
         return self.score_samples(X) - self.threshold_
 
     def predict(self, X: Any) -> Array:
-        """Return -1 for alerts, +1 for the rest."""
-        return np.where(self.decision_function(X) < 0, -1, 1)
+        """Return -1 for alerts, +1 for the rest (and for all during the warm-up)."""
+        decision = self.decision_function(X)
+        return np.where((decision < 0) & (self.t_ >= self.warmup), -1, 1)
+
+    @property
+    def diagnostics_(self) -> dict[str, Any]:
+        """What the model promised, and what happened: see the guide for each key."""
+        warming = self._fitted().t < self.warmup
+        return diagnostics.report(self._learner, None if warming else self._counted_from())
+
+    def _counted_from(self) -> Array:
+        return np.zeros(3) if self.warm_ is None else self.warm_
+
+    def explain(self, x: Any, top: int = 5) -> AlertExplanation:
+        """Say why one row is, or is not, an alert: see :class:`~onkel.explain.AlertExplanation`.
+
+        `top` is the number of terms, and of features with their usual values, that are shown.
+        """
+        row, scores = self._one_row(x, top)
+        found = self._details(row, np.ones(1), top, lowest_first=True)
+        score, limit = float(scores[0]), self.threshold_
+        warming = self.t_ < self.warmup
+        return AlertExplanation(
+            score=score, threshold=limit, alert=score < limit and not warming, warming=warming,
+            rank=float(self.recent_.ranks([score])[0]), recent=self.recent_.count, **found,
+        )  # fmt: skip
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.estimator_type = "outlier_detector"
         return tags
+
+
+def _so_far(learner: Learner) -> Array:
+    """Weight and alerts so far, and the threshold."""
+    return learner.state[0, [Field.WEIGHT, Field.ALERTS, Field.ALERT]].copy()
+
+
+def _ranks(recent: RecentScores, scores: Array, live: Array) -> Array:
+    """Return ranks before each row; rows of weight 0 are looked at, not remembered."""
+    if live.all():
+        return recent.update(scores)
+    found = np.empty(len(scores))
+    for i, score in enumerate(scores):
+        found[i] = recent.update([score])[0] if live[i] else recent.ranks([score])[0]
+    return found

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from onkel import inputs, losses
 from onkel.estimators.base import Estimator
-from onkel.params import Part
+from onkel.explain import NumberExplanation
+from onkel.params import Accept, Part
 
 Array = NDArray[Any]
 
@@ -146,9 +147,29 @@ class Regressor(Estimator):
         scores, width = learner.scores(self._rows(X)), np.maximum(learner.limits(), 0.0)
         return self._shaped(scores - width), self._shaped(scores + width)
 
-    def _check_interval(self) -> None:
+    def explain(self, x: Any, top: int = 5, target: int = 0) -> NumberExplanation:
+        """Say why one row gets its number: see :class:`~onkel.explain.NumberExplanation`.
+
+        `top` is the number of terms, and of features with their usual values, that are shown;
+        `target` says which of several targets.
+        """
+        row, scores = self._one_row(x, top)
+        Accept(low=0, high=len(scores) - 1, whole=True).check(type(self).__name__, "target", target)
+        found = self._details(row, np.eye(len(scores))[int(target)], top, lowest_first=False)
+        score, interval = float(scores[target]), None
+        if self._has_interval():
+            width = max(float(self._learner.limits()[target]), 0.0)
+            interval = (score - width, score + width)
+        return NumberExplanation(score=score, interval=interval, **found)
+
+    def _has_interval(self) -> bool:
         loss = self._learner.loss if hasattr(self, "_learner") else self._loss()
-        if not isinstance(loss, (losses.EpsilonInsensitive, losses.Huber)) or loss.nu is None:
+        kinds = (losses.EpsilonInsensitive, losses.Huber)
+        return isinstance(loss, kinds) and loss.nu is not None
+
+    def _check_interval(self) -> None:
+        if not self._has_interval():
+            loss = self._learner.loss if hasattr(self, "_learner") else self._loss()
             raise ValueError(
                 "Intervals need a loss whose width follows nu, for example "
                 f"loss=losses.EpsilonInsensitive(nu=0.1); this {type(self).__name__} has {loss!r}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from onkel.core.frame import Frame
 from onkel.core.layout import Field
 from onkel.learner.batch import Batch
+from onkel.learner.refusals import Refusals
 from onkel.learner.settings import Settings
 from onkel.scaling import SMALLEST_SPREAD, Moments, Targets, next_refresh
 
@@ -21,7 +23,7 @@ HANDFUL = 4
 """Rows that the fast lane takes at once on any processor, all or nothing."""
 
 
-class Learner:
+class Learner(Refusals):
     """f and everything it needs to go on learning, for one or several outputs.
 
     Parameters
@@ -169,8 +171,7 @@ class Learner:
         `first` is the number of the first row in messages.
         """
         self.kernel.check_rows(X, first)
-        if self.settings.missing == "mean" and isinstance(X, np.ndarray):
-            X = np.where(np.isnan(X), self.means.astype(X.dtype), X)
+        X = self.filled(X)
         out = np.empty((len(X), self.columns))
         for start in range(0, len(X), 1024):
             out[start : start + 1024] = self._scores(X[start : start + 1024])
@@ -181,6 +182,12 @@ class Learner:
                 f"{self.kernel!r} in {self.dtype}{self._advice}."
             )
         return self.targets.raw(out)
+
+    def filled(self, X: Any) -> Any:
+        """Return rows with missing values as what they stand for."""
+        if not (self.moments.gaps and isinstance(X, np.ndarray)):
+            return X
+        return np.where(np.isnan(X), self.means.astype(X.dtype), X)
 
     def limits(self) -> Array:
         """Return each output's threshold now (novelty: that of alerts), in the targets' units."""
@@ -214,7 +221,7 @@ class Learner:
             while start < len(X):
                 before = self.copy(deep=False)
                 came = batch.part(start, start + self._until_refresh(batch, start))
-                now = came.filled(self.means) if self.moments.gaps else came
+                now = replace(came, X=self.filled(came.X))
                 ahead = self._ahead(now)
                 if ahead:
                     if restore is None and len(X) - start > min(HANDFUL, ahead):
@@ -319,31 +326,6 @@ class Learner:
         if not self.on_strings and (self.settings.scale or self.kernel.translation_invariant):
             self._reframe(Frame.plain(x, self.dtype, self.kernel.translation_invariant))
         self.targets = self.targets.met(y)
-
-    def _refuse_infinite(self, sizes: Array, row: int) -> None:
-        """Refuse rows whose k(x, x) has left the floating range; `row` counts from the call."""
-        bad = np.flatnonzero(~np.isfinite(sizes))
-        if len(bad):
-            raise ValueError(
-                f"Row {row + bad[0]}: k(x, x) is not finite under {self.kernel!r}; its values are "
-                f"too large{self._advice}. The model was not changed."
-            )
-
-    def _refuse_step(self, row: int, score: Array) -> None:
-        advice = "Its values are too large"
-        if hasattr(self.settings.rule, "learning_rate"):
-            advice = (
-                "The learning rate is too large for this loss and kernel, or the inputs are: lower "
-                "learning_rate, or use a loss with bounded slope"
-            )
-        raise ValueError(
-            f"Row {row}: the step leaves the floating range (score {score.tolist()}). {advice}"
-            f"{self._advice}. The model was not changed."
-        )
-
-    @property
-    def _advice(self) -> str:
-        return "" if self.settings.scale else " (scale=True would standardise them)"
 
     # -- standardisation -----------------------------------------------------------------------
 

@@ -41,11 +41,3 @@ class Batch:
         if self.times is None:
             return None
         return np.diff(self.times, prepend=self.times[0] if last is None else last)
-
-    def filled(self, values: Array) -> Batch:
-        """Return the batch with missing numbers replaced by each column's value."""
-        missing = np.isnan(self.X)
-        if not missing.any():
-            return self
-        X = np.where(missing, values.astype(self.X.dtype), self.X)
-        return Batch(X, self.Y, self.weight, self.own, self.times, self.first)

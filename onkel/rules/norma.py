@@ -227,6 +227,8 @@ class BoundNorma(BoundRule):
             if loss.alerts:
                 outside = float(trial.f + trial.offset < alert)
                 alert += self.threshold_rate * step * (loss.nu - outside)
+                if outside and not loss.learn_alerts:
+                    coef = 0.0  # f shrinks, thresholds move, nothing is stored
         return Move(shrink, coef, trial.offset + coef * trial.intercept, threshold, alert, verdict)
 
     def penalty(self, trial: Trial) -> float:

@@ -100,6 +100,8 @@ class Norma(Learner):
     """f <- shrink f + eta w (-l') k(x, .), b <- b + eta w (-l'), a number by nu, truncation."""
 
     def __init__(self, *, rate, lam, nu=None, support=None, threshold_rate=1.0, support_rate=None,
-                 omega_prime=None, **learner):  # fmt: skip
-        rule = Descent(rate, lam, nu, support, threshold_rate, support_rate, omega_prime)
+                 omega_prime=None, learn_alerts=True, **learner):  # fmt: skip
+        rule = Descent(
+            rate, lam, nu, support, threshold_rate, support_rate, omega_prime, learn_alerts
+        )
         super().__init__(rule=rule, **learner)

@@ -127,6 +127,7 @@ class Descent:
     threshold_rate: float = 1.0
     support_rate: float | None = None
     omega_prime: Any = None
+    learn_alerts: bool = True
 
     def shrink(self, t, norm2):
         """1 - eta lam omega'(||f||)/||f|| within [0, 1]; 1 at f = 0 unless omega = r^2/2."""

@@ -187,6 +187,8 @@ class State:
                 self.alert[o] += rule.threshold_rate * step * (rule.nu - alert)
             if rule.support_rate is not None:
                 pace = rule.support_rate
+            if alert and not rule.learn_alerts:
+                slope = 0.0  # all but the new term as ever
         if rule.nu is not None:
             self.threshold[o] += pace * step * direction
         if self.intercept:

@@ -88,11 +88,12 @@ enum LossCode : int {
   kExponential
 };
 
-// A loss: what it is, nu (below 0: fixed), and one number more (novelty: the fraction that f
-// learns from; soft margin: the power).
+// A loss: what it is, nu (below 0: fixed), one number more (novelty: the fraction that f learns
+// from; soft margin: the power), and whether f learns rows that raise an alert.
 struct Loss {
   int code;
   double nu, extra;
+  bool learn_alerts;
 };
 
 enum RuleCode : int { kNorma = 0, kAlma, kProjection, kRomma };

@@ -46,12 +46,12 @@ inline std::vector<onkel::Node> nodes_of(const std::vector<NodeTuple>& program) 
   return nodes;
 }
 
-using LossTuple = std::tuple<int, double, double>;
+using LossTuple = std::tuple<int, double, double, bool>;
 using RuleTuple = std::tuple<int, double, double, double, double, double>;
 
 inline onkel::Loss loss_of(const LossTuple& loss) {
-  const auto& [code, nu, extra] = loss;
-  return {code, nu, extra};
+  const auto& [code, nu, extra, learn_alerts] = loss;
+  return {code, nu, extra, learn_alerts};
 }
 
 inline onkel::Rule rule_of(const RuleTuple& rule) {

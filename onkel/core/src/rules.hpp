@@ -155,7 +155,8 @@ inline Move decide(const Loss& loss, const Rule& rule, double p, bool intercept,
         t.weight * v.value + t.lam * std::pow(s[onkel::kFieldNorm2], rule.power / 2) / rule.power;
   s[onkel::kFieldOffsetSum] += s[onkel::kFieldOffset];
   s[onkel::kFieldAlertSum] += s[onkel::kFieldAlert];
-  const Move m = move_of(rule, p, t, v, s);
+  Move m = move_of(rule, p, t, v, s);
+  if (alert > 0 && !loss.learn_alerts) m.coef = 0;  // f shrinks, thresholds move, nothing is stored
   s[onkel::kFieldUpdates] += m.coef != 0;
   if (intercept) s[onkel::kFieldOffset] += m.coef;
   if (tuning) s[onkel::kFieldThreshold] = alma_margin(rule, p, s[onkel::kFieldUpdates] + 1);

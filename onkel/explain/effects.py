@@ -1,0 +1,298 @@
+"""What each feature did to ``s(x) = base + sum_i a_i k(x, z_i)``: numbers only, in plain NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel.core import numpy_core
+from onkel.core.layout import Op, Program
+from onkel.kernels import Additive, Exponential, Kernel, Linear, Scaled, Spline, Sum
+
+Array = NDArray[Any]
+
+AT_ONCE = 2**17
+"""Numbers that are held at once: a megabyte stays in the processor's cache."""
+BEYOND = 800.0
+"""exp(-800) is 0: distances are cut where every kernel of them has vanished."""
+_OF_DISTANCE = {
+    Op.GAUSSIAN, Op.LAPLACIAN, Op.MATERN32, Op.MATERN52, Op.SUM, Op.PRODUCT, Op.SCALE
+}  # fmt: skip
+_ROOTED = {Op.MATERN32, Op.MATERN52}
+_SQUARED = {Op.GAUSSIAN, *_ROOTED}
+
+
+@dataclass(frozen=True)
+class Effects:
+    """What came out, for terms and features."""
+
+    method: str
+    """"leave one out", "split" or "gradient"."""
+    likeness: Array
+    """k(x, z_i)."""
+    effect: Array
+    """How much each feature moved s(x), against what it would be without it."""
+    part: Array | None = None
+    """What each feature adds, if s(x) - base is their sum."""
+
+
+def method_of(kernel: Kernel) -> str:
+    """Return how the features' effects are found."""
+    if is_additive(kernel):
+        return "split"
+    program = kernel.program()
+    if program is not None and {Op(node[0]) for node in program} <= _OF_DISTANCE:
+        return "leave one out"
+    return "gradient"
+
+
+def effects(kernel: Kernel, x: Array, Z: Array, a: Array) -> Effects:
+    """Return the effects of features and the likeness of terms, by what suits the kernel.
+
+    `x` and the rows of `Z` are as the kernel sees them.
+    """
+    method = method_of(kernel)
+    if method == "split":
+        return _by_split(kernel, x, Z, a)
+    if method == "leave one out":
+        return _by_leaving_out(kernel, x, Z, a)
+    return _by_gradient(kernel, x, Z, a)
+
+
+def _chunks(rows: int, width: int) -> Iterator[slice]:
+    step = max(AT_ONCE // max(width, 1), 1)
+    for start in range(0, rows, step):
+        yield slice(start, start + step)
+
+
+def typical(Z: Array, a: Array) -> Array:
+    """Return the mean of the stored rows, weighted by abs(a); 0 if there are none."""
+    weight = np.abs(a)
+    total = float(weight.sum())
+    return weight @ Z / total if total > 0 else np.zeros(Z.shape[1])
+
+
+# -- leaving one feature out -------------------------------------------------------------------
+
+
+def without(program: Program, x: Array, Z: Array, which: Any = slice(None)) -> tuple[Array, Array]:
+    """Return k(x, z), and k without each of these features: as if x agreed with z in that one.
+
+    A kernel of distances sees the other features' distance alone. For products over features
+    (Gaussian, Laplacian and their products) this is k without that feature's factor.
+    """
+    ops, gap = {Op(node[0]) for node in program}, Z - x
+    whole: dict[str, Any] = {"dist2": None, "dist1": None}
+    less: dict[str, Any] = {"dist2": None, "dist1": None}
+    sizes = [("dist1", {Op.LAPLACIAN}, np.abs), ("dist2", _SQUARED, np.square)]
+    for name, needing, measure in sizes:
+        if ops & needing:
+            size = np.minimum(measure(gap), _farthest(program, needing))
+            total = size.sum(axis=1)
+            left = total[:, None] - size[:, which]
+            whole[name], less[name] = total, np.maximum(left, 0.0, out=left)
+    k, k_less = (numpy_core.evaluate(program, None, **d) for d in (whole, less))
+    return k, k_less
+
+
+def _farthest(program: Program, ops: set[Op]) -> float:
+    """Return the distance beyond which every kernel of these vanishes.
+
+    What is farther is cut there: of 1e20 + 1 - 1e20 nothing would be left.
+    """
+    reach = [
+        (BEYOND / node[1]) ** (2 if Op(node[0]) in _ROOTED else 1)
+        for node in program
+        if Op(node[0]) in ops
+    ]
+    return max(reach)
+
+
+def alike(kernel: Kernel, x: Array, Z: Array, which: Any) -> Array:
+    """Return k without each of these features, one row per z."""
+    program = kernel.program()
+    assert program is not None
+    found = np.empty((len(Z), len(which)))
+    for part in _chunks(len(Z), len(x)):
+        found[part] = without(program, x, Z[part], which)[1]
+    return found
+
+
+def _by_leaving_out(kernel: Kernel, x: Array, Z: Array, a: Array) -> Effects:
+    program = kernel.program()
+    assert program is not None
+    likeness, left = np.zeros(len(Z)), np.zeros(len(x))
+    for part in _chunks(len(Z), len(x)):
+        likeness[part], less = without(program, x, Z[part])
+        left += a[part] @ less
+    return Effects("leave one out", likeness, float(a @ likeness) - left)
+
+
+# -- the exact split ---------------------------------------------------------------------------
+
+
+def is_additive(kernel: Kernel) -> bool:
+    """Whether k(x, z) is a sum over features, each of that feature alone."""
+    if isinstance(kernel, Scaled):
+        return is_additive(kernel.kernel)
+    if isinstance(kernel, Sum):
+        return is_additive(kernel.left) and is_additive(kernel.right)
+    return isinstance(kernel, (Additive, Linear, Exponential, Spline))
+
+
+def parts(kernel: Kernel, x: Array, Z: Array) -> Array:
+    """Return the matrix of each feature's part of k(x, z), one row per z."""
+    if isinstance(kernel, Scaled):
+        return kernel.factor * parts(kernel.kernel, x, Z)
+    if isinstance(kernel, Sum):
+        return parts(kernel.left, x, Z) + parts(kernel.right, x, Z)
+    if isinstance(kernel, Linear):
+        return Z * x
+    if not isinstance(kernel, Additive):
+        return kernel.values(x[None], Z).T
+    pairs = zip(kernel.kernel, kernel.weights, strict=True)
+    columns = [weight * _of_one(k, x[j], Z[:, j]) for j, (k, weight) in enumerate(pairs)]
+    return np.stack(columns, axis=1)
+
+
+def _of_one(kernel: Kernel, x: float, z: Array) -> Array:
+    """Return the kernel of one feature at all z."""
+    split = kernel.split()
+    if split is not None:
+        return np.asarray(split.values(np.full(len(z), x), np.ascontiguousarray(z)))
+    return kernel.values(np.array([[x]]), np.ascontiguousarray(z[:, None]))[0]
+
+
+def _by_split(kernel: Kernel, x: Array, Z: Array, a: Array) -> Effects:
+    likeness, own, usual = np.zeros(len(Z)), np.zeros(len(x)), np.zeros(len(x))
+    middle = typical(Z, a)
+    for part in _chunks(len(Z), len(x)):
+        of_features = parts(kernel, x, Z[part])
+        likeness[part] = of_features.sum(axis=1)
+        own += a[part] @ of_features
+        usual += a[part] @ parts(kernel, middle, Z[part])
+    return Effects("split", likeness, own - usual, own)
+
+
+# -- the gradient ------------------------------------------------------------------------------
+
+
+def gradient(kernel: Kernel, x: Array, Z: Array, a: Array) -> Array:
+    """Return ds/dx: exactly where the kernel is a program, else by central differences."""
+    program = kernel.program()
+    total = np.zeros(len(x))
+    for part in _chunks(len(Z), 2 * len(x)):
+        own = _differences(kernel, x, Z[part], a[part]) if program is None else _chain(
+            program, x, Z[part], a[part]
+        )  # fmt: skip
+        total += own
+    return total
+
+
+def _chain(program: Program, x: Array, Z: Array, a: Array) -> Array:
+    """The chain rule: k is a function of x . z, |x - z|^2 and |x - z|_1, each of x."""
+    gap = x - Z
+    dot, far2, far1 = Z @ x, np.einsum("ij,ij->i", gap, gap), np.abs(gap).sum(axis=1)
+    by_dot, by_far2, by_far1 = _slopes(program, dot, far2, far1)
+    found = (a * by_dot) @ Z + 2.0 * (a * by_far2) @ gap
+    if np.any(by_far1):
+        found = found + (a * by_far1) @ np.sign(gap)
+    return found
+
+
+def _slopes(program: Program, dot: Array, far2: Array, far1: Array) -> Array:
+    """Return dk/d(dot), dk/d(far2), dk/d(far1), by running values and slopes side by side."""
+    stack: list[tuple[Array, Array]] = []
+    for node in program:
+        op, first, offset, power = Op(node[0]), *node[1:]
+        if op in (Op.SUM, Op.PRODUCT):
+            (v, dv), (w, dw) = stack.pop(), stack.pop()
+            stack.append((v + w, dv + dw) if op == Op.SUM else (v * w, v * dw + w * dv))
+        elif op == Op.SCALE:
+            v, dv = stack.pop()
+            stack.append((first * v, first * dv))
+        else:
+            slope = np.zeros((3, len(dot)))
+            value = numpy_core.evaluate([node], dot, far2, far1)
+            at, own = _leaf(op, first, offset, power, dot, far2, value)
+            slope[at] = own
+            stack.append((value, slope))
+    return stack[0][1]
+
+
+def _leaf(
+    op: Op, a: float, b: float, c: int, dot: Array, far2: Array, value: Array
+) -> tuple[int, Any]:
+    """Return which of the three a kernel depends on, and its slope there."""
+    if op == Op.LINEAR:
+        return 0, 1.0
+    if op == Op.POLYNOMIAL:
+        return 0, c * a * (a * dot + b) ** (c - 1)
+    if op == Op.GAUSSIAN:
+        return 1, -a * value
+    if op == Op.LAPLACIAN:
+        return 2, -a * value
+    s = a * np.sqrt(far2)  # (1 + s) e^-s and (1 + s + s^2/3) e^-s, by s^2 / a^2
+    inner = 1.0 if op == Op.MATERN32 else (1.0 + s) / 3.0
+    return 1, -0.5 * a * a * inner * np.exp(-s)
+
+
+def _differences(kernel: Kernel, x: Array, Z: Array, a: Array) -> Array:
+    """Central differences, a step of 1e-5 of the rows' spread each way."""
+    d, spread = len(x), Z.std(axis=0)
+    step = 1e-5 * np.where(spread > 0, spread, np.maximum(np.abs(x), 1.0))
+    both = np.concatenate([x + np.diag(step), x - np.diag(step)])
+    found = kernel.values(both, Z) @ a
+    return (found[:d] - found[d:]) / (2 * step)
+
+
+def _by_gradient(kernel: Kernel, x: Array, Z: Array, a: Array) -> Effects:
+    likeness = np.zeros(len(Z))
+    for part in _chunks(len(Z), len(x)):
+        likeness[part] = kernel.values(x[None], Z[part])[0]
+    effect = gradient(kernel, x, Z, a) * (x - typical(Z, a))
+    return Effects("gradient", likeness, effect)
+
+
+# -- what is usual -----------------------------------------------------------------------------
+
+
+def sharpened(likeness: Array, weight: Array, least: float = 10.0) -> Array:
+    """Return weight times the highest power (1, 2, 4, ...) of likeness that leaves enough terms.
+
+    How many terms weights are worth is ``(sum w)^2 / sum w^2``; `least` of them should be left.
+    """
+    most = float(likeness.max(initial=0.0))
+    if not most > 0:
+        return weight
+    power = likeness / most
+    best = weight * power
+    for _ in range(10):
+        power = power * power
+        w = weight * power
+        if float(w.sum()) ** 2 < least * float(w @ w):
+            break
+        best = w
+    return best
+
+
+def quantiles(values: Array, weight: Array, fractions: tuple[float, ...]) -> list[float]:
+    """Return weighted quantiles: the least value with at least that fraction of the weight.
+
+    What weighs less than a billionth of the heaviest is left out, to have less to sort.
+
+    Examples
+    --------
+    >>> quantiles(np.array([3.0, 1.0, 2.0]), np.array([1.0, 1.0, 2.0]), (0.25, 0.5, 0.9))
+    [1.0, 2.0, 3.0]
+    """
+    heavy = weight > 1e-9 * weight.max()
+    values, weight = values[heavy], weight[heavy]
+    order = np.argsort(values)
+    total = np.cumsum(weight[order])
+    at = np.searchsorted(total, np.array(fractions) * total[-1] * (1 - 1e-12))
+    return [float(values[order[min(i, len(order) - 1)]]) for i in at]

@@ -1,0 +1,227 @@
+"""Explanations as data, and as one readable sentence."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+
+@dataclass(frozen=True)
+class Feature:
+    """What one feature did."""
+
+    name: str
+    value: float | None
+    """In the row that is explained, as it came; None for a piece of text."""
+    effect: float
+    """How much it moved the score: score - effect is what the score would be otherwise."""
+    part: float | None = None
+    """What it adds, where the score is a sum over features (and the base)."""
+    usual: tuple[float, float] | None = None
+    """From where to where it usually lies, as far as the stored terms know."""
+
+    def in_words(self) -> str:
+        """The feature, its value and what was usual."""
+        if self.value is None:
+            return self.name
+        if self.usual is None:
+            return f"{self.name} {number(self.value)}"
+        digits = _decimals(self.usual[1] - self.usual[0])
+        value, low, high = (number(v, digits) for v in (self.value, *self.usual))
+        if low == high:
+            return f"{self.name} {value} where {low} was usual"
+        dash = "–" if self.usual[0] >= 0 else " to "
+        return f"{self.name} {value} where {low}{dash}{high} was usual"
+
+
+@dataclass(frozen=True)
+class Term:
+    """One stored term that mattered."""
+
+    age: int | None
+    """Trials since it was stored; None for a fixed centre."""
+    share: float
+    """Of the sum of abs(a k) over all terms."""
+    part: float
+    """a k(x, z): what it adds to the score."""
+    likeness: float
+    """k(x, z)."""
+    values: tuple[float, ...] | None
+    """Its row as it came; None for a text."""
+    pieces: tuple[str, ...] | None = None
+    """Of a text: the substrings that it shares with the one explained."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a row got its score: see :meth:`to_dict` and :attr:`sentence`.
+
+    ``score = base + sum of all terms' parts``
+    """
+
+    score: float
+    base: float
+    """The part of no term: the offset, and the mean of standardised targets."""
+    method: str
+    """How the features' effects were found: "leave one out", "split" or "gradient"."""
+    features: tuple[Feature, ...]
+    """All features, those that did most first; the first ones know what was usual."""
+    terms: tuple[Term, ...]
+    """The terms that mattered most, by share."""
+    terms_stored: int
+    """Number of all stored terms."""
+    kind: ClassVar[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain lists, dicts, numbers and strings (ready for JSON)."""
+        found = {"kind": self.kind, **asdict(self), "sentence": self.sentence}
+        return _plain(found)
+
+    @property
+    def sentence(self) -> str:
+        """The outcome, and what did most, in words."""
+        return f"{self.outcome()}{self.reason()}."
+
+    def __str__(self) -> str:
+        return self.sentence
+
+    def outcome(self) -> str:
+        """The outcome in words."""
+        raise NotImplementedError
+
+    def otherwise(self, score: float) -> str:
+        """What another score would have meant, in words."""
+        return number(score)
+
+    def reason(self) -> str:
+        """What did most, in words."""
+        first = self.features[0] if self.features else None
+        if first is None or first.effect == 0 or not self.terms_stored:
+            return ""
+        if first.value is None:
+            return self._pieces()
+        if_ = "had it agreed" if self.method == "leave one out" else "had it been typical"
+        about = "about " if self.method == "gradient" else ""
+        then = self.otherwise(self.score - first.effect)
+        words = f", mostly through {first.in_words()} ({if_}: {about}{then})"
+        others = [f for f in self.features[1:3] if abs(f.effect) > 0.5 * abs(first.effect)]
+        return words + "".join(f", and {f.in_words()}" for f in others)
+
+    def _pieces(self) -> str:
+        """Of a text: what was never seen, or did most."""
+        new = [repr(f.name) for f in self.features if f.part == 0]
+        if new:
+            shown = ", ".join(new[:3]) + (", …" if len(new) > 3 else "")
+            return f"; {len(new)} of {len(self.features)} pieces were never seen: {shown}"
+        return f", mostly through {self.features[0].name!r}"
+
+
+@dataclass(frozen=True)
+class AlertExplanation(Explanation):
+    """Why a row was, or was not, an alert."""
+
+    threshold: float = 0.0
+    alert: bool = False
+    rank: float = 1.0
+    """Of the score among the recent ones: near 0 is unusual."""
+    recent: int = 0
+    """How many recent scores there were."""
+    warming: bool = False
+    """Whether the detector is still warming up, and shows no alerts."""
+    kind: ClassVar[str] = "novelty"
+
+    def outcome(self) -> str:
+        """The outcome in words."""
+        word = "Alert" if self.alert else "No alert (warming up)" if self.warming else "No alert"
+        side = "below" if self.score < self.threshold else "not below"
+        percent = f"{100 * self.rank:.{3 if self.rank >= 0.1 else 2}g}"
+        place = f" ({percent} % of the last {self.recent} were as low)"
+        return (
+            f"{word}: score {number(self.score)} {side} the threshold {number(self.threshold)}"
+            + (place if self.recent else "")
+        )
+
+    def otherwise(self, score: float) -> str:
+        """What another score would have meant, in words."""
+        calm = "" if score < self.threshold or not self.alert else ", no alert"
+        return f"{number(score)}{calm}"
+
+
+@dataclass(frozen=True)
+class ClassExplanation(Explanation):
+    """Why a row got its class; the score explained is the margin to the second class."""
+
+    label: Any = None
+    second: Any = None
+    """The class that came next; None where only one is known."""
+    kind: ClassVar[str] = "classification"
+
+    @property
+    def margin(self) -> float:
+        """How far the decision is from being the other one."""
+        return self.score
+
+    def outcome(self) -> str:
+        """The outcome in words."""
+        if self.second is None:
+            return f"{self.label!r}, the only class known" if self.label is not None else "No class"
+        return f"{self.label!r} before {self.second!r} by {number(self.score)}"
+
+    def otherwise(self, score: float) -> str:
+        """What another score would have meant, in words."""
+        return f"{self.second!r}" if score < 0 else f"by {number(score)}"
+
+
+@dataclass(frozen=True)
+class NumberExplanation(Explanation):
+    """Why a row got its number."""
+
+    interval: tuple[float, float] | None = None
+    """Where the loss gives one."""
+    kind: ClassVar[str] = "regression"
+
+    @property
+    def prediction(self) -> float:
+        """The prediction: the score."""
+        return self.score
+
+    def outcome(self) -> str:
+        """The outcome in words."""
+        if self.interval is None:
+            return f"Predicted {number(self.score)}"
+        low, high = map(number, self.interval)
+        return f"Predicted {number(self.score)} (from {low} to {high})"
+
+
+def _decimals(width: float) -> int | None:
+    """Return after how many decimals a range of this width shows two digits; None: no range."""
+    if not (width > 0 and math.isfinite(width)):
+        return None
+    return max(1 - math.floor(math.log10(width)), 0)
+
+
+def number(value: float, decimals: int | None = None) -> str:
+    """Return a number as people write it.
+
+    Examples
+    --------
+    >>> number(0.00214), number(227252.2), number(1.23456, 2), number(2.0e-12)
+    ('0.00214', '227252', '1.23', '2e-12')
+    """
+    if decimals is not None and decimals <= 8 and abs(value) < 1e12:
+        return f"{value:.{decimals}f}"
+    if 1e4 <= abs(value) < 1e12:
+        return f"{value:.0f}"
+    return f"{value:.4g}"
+
+
+def _plain(value: Any) -> Any:
+    """Return a value made of what JSON knows."""
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)

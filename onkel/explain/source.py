@@ -1,0 +1,186 @@
+"""From a learner and a row to what its terms and features did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel.core.layout import Field
+from onkel.expansions.weights import Coordinates
+from onkel.explain.effects import Effects, alike, effects, method_of, quantiles, sharpened
+from onkel.explain.outcome import Feature, Term
+from onkel.explain.texts import of_text
+from onkel.kernels import Kernel
+from onkel.learner import Learner, PrimalLearner, TermLearner
+
+Array = NDArray[Any]
+
+USUAL = (0.05, 0.95)
+"""A usual value lies between these quantiles of the stored ones."""
+
+
+@dataclass(frozen=True)
+class Details:
+    """What every explanation holds, whatever the task."""
+
+    base: float
+    method: str
+    features: tuple[Feature, ...]
+    terms: tuple[Term, ...]
+    terms_stored: int
+
+
+def details(
+    learner: Learner, row: Any, mix: Array, names: Any, top: int, lowest_first: bool
+) -> Details:
+    """Explain ``mix @ scores`` of one row.
+
+    Features come by the size of their effects, or (`lowest_first`) those that lowered the score
+    most before the others.
+    """
+    if learner.on_strings:
+        assert isinstance(learner, TermLearner)
+        a, base = _coefficients(learner)
+        return Details(*of_text(learner, row, a @ mix, float(base @ mix), top, lowest_first))
+    if isinstance(learner, PrimalLearner) and isinstance(learner.map, Coordinates):
+        return _of_weights(learner, row, mix, names, lowest_first)
+    held = _held(learner, mix)
+    x = learner.frame.z(learner.frame.store(np.asarray(row, np.float64)))
+    found = effects(learner.kernel, x, held.z, held.a)
+    order = _order(found.effect, lowest_first)
+    usual = _usual(held, learner.kernel, x, order[:top])
+    features = _features(row, found, order, names, usual)
+    return Details(held.base, found.method, features, _terms(held, found, top), len(held.a))
+
+
+# -- what is stored ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Held:
+    """base + sum_i a_i k(x, z_i), the z_i as the kernel sees them."""
+
+    z: Array
+    a: Array
+    base: float
+    raw: Any
+    """From numbers of terms and of features to values as they came."""
+    ages: Array | None
+
+
+def _coefficients(learner: TermLearner) -> tuple[Array, Array]:
+    """Return what multiplies k, one column per output, and the offsets; in the targets' units."""
+    s, c = learner.state, learner.columns
+    coef = learner.terms.coefs(0, learner.terms.count)
+    a, b = coef[:, :c] * s[:, Field.SCALE], s[:, Field.OFFSET]
+    if learner.settings.average:
+        trials = np.maximum(s[:, Field.TRIALS], 1)
+        begun = s[:, Field.TRIALS] > 1  # f_1 = 0
+        a = begun * (coef[:, c:] + s[:, Field.SCALE_SUM] * coef[:, :c]) / trials
+        b = begun * s[:, Field.OFFSET_SUM] / trials
+    return learner.targets.raw_widths(a), learner.targets.raw(b)
+
+
+def _held(learner: Learner, mix: Array) -> Held:
+    frame = learner.frame
+    if isinstance(learner, PrimalLearner):
+        points = learner.map.points
+        w, b = learner.weights()
+        a, base = learner.targets.raw_widths(w.T), learner.targets.raw(b)
+        z = frame.z(frame.store(points))
+        return Held(z, a @ mix, float(base @ mix), lambda i, j: points[i, j], None)
+    assert isinstance(learner, TermLearner)
+    terms = learner.terms
+    v = terms.rows(0, terms.count)
+    a, base = _coefficients(learner)
+
+    def raw(i: Any, j: Any) -> Array:
+        return np.asarray(v[i, j], np.float64) / frame.unit[j] + frame.center[j]
+
+    ages = learner.t - terms.ages_from(0, terms.count)
+    return Held(frame.z(v), a @ mix, float(base @ mix), raw, ages)
+
+
+# -- features and terms ------------------------------------------------------------------------
+
+
+def _order(effect: Array, lowest_first: bool) -> Array:
+    return np.argsort(effect if lowest_first else -np.abs(effect), kind="stable")
+
+
+def _features(
+    row: Array, found: Effects, order: Array, names: Any, usual: dict[int, Any]
+) -> tuple[Feature, ...]:
+    return tuple(
+        Feature(
+            name=str(names[j]) if names is not None else f"feature {j}",
+            value=float(row[j]),
+            effect=float(found.effect[j]),
+            part=None if found.part is None else float(found.part[j]),
+            usual=usual.get(j),
+        )
+        for j in order.tolist()
+    )
+
+
+def _terms(held: Held, found: Effects, top: int) -> tuple[Term, ...]:
+    part = held.a * found.likeness
+    size = np.abs(part)
+    total = float(size.sum())
+    if not total > 0:
+        return ()
+    first = np.argsort(-size, kind="stable")[:top]
+    return tuple(
+        Term(
+            age=None if held.ages is None else int(held.ages[i]),
+            share=float(size[i] / total),
+            part=float(part[i]),
+            likeness=float(found.likeness[i]),
+            values=tuple(held.raw(i, slice(None)).tolist()),
+        )
+        for i in first.tolist()
+    )
+
+
+def _usual(held: Held, kernel: Kernel, x: Array, which: Array) -> dict[int, tuple[float, float]]:
+    """Return the quantiles of some features among the stored terms that are alike in the others.
+
+    The weight of a term is abs(a) times a power of k without the feature: the highest that leaves
+    ten terms' worth. Kernels that cannot leave a feature out take abs(a) alone.
+    """
+    weight = np.abs(held.a)
+    if not weight.sum() > 0:
+        return {}
+    weights = [weight] * len(which)
+    if method_of(kernel) == "leave one out":
+        weights = [sharpened(k, weight) for k in alike(kernel, x, held.z, which).T]
+    found = {}
+    for j, w in zip(which.tolist(), weights, strict=True):
+        low, high = quantiles(held.raw(slice(None), j), w, USUAL)
+        found[j] = (low, high)
+    return found
+
+
+# -- linear learners ---------------------------------------------------------------------------
+
+
+def _of_weights(
+    learner: PrimalLearner, row: Array, mix: Array, names: Any, lowest_first: bool
+) -> Details:
+    """The linear learner in the primal: each weight times its feature, and no terms."""
+    w, b = learner.raw_weights()
+    weight, base = mix @ w, float(mix @ b)
+    part = weight * row
+    moments = learner.moments
+    known = learner.settings.scale and learner.t > 0
+    middle = moments.mean if known else np.zeros(len(row))
+    found = Effects("split", np.zeros(0), part - weight * middle, part)
+    order = _order(found.effect, lowest_first)
+    usual = {}
+    if known:
+        reach = 1.6449 * np.sqrt(moments.variance)  # 5 to 95 % of a bell curve
+        usual = {j: (float(middle[j] - reach[j]), float(middle[j] + reach[j])) for j in order}
+    return Details(base, "split", _features(row, found, order, names, usual), (), learner.size)
