@@ -127,7 +127,7 @@ def test_a_stream_of_nothing_but_gaps(rng):
 
 
 def test_an_explanation_reads_what_stands_in(rng):
-    X, y = stream(rng)
+    X, _ = stream(rng)
     model = of(MODELS[2]).partial_fit(X)
     row = np.array([5.0, np.nan, -3.0])
     told = model.explain(row)

@@ -12,6 +12,7 @@ from onkel import diagnostics, inputs
 from onkel import learner as learners
 from onkel.clock import check_order, times_of
 from onkel.estimators.configured import Configured
+from onkel.estimators.guard import guarded
 from onkel.explain import details
 from onkel.learner import Learner, One, Settings
 from onkel.params import Accept
@@ -186,6 +187,7 @@ class Estimator(Configured):
                 limits[part] = learner.limits()
         return scores, limits
 
+    @guarded
     def _fit(self, X: Any, y: Any, params: dict[str, Any]) -> Self:
         """Reset, then pass over the rows in the given order, `passes` times."""
         unknown = set(params) - {"sample_weight", "time"}
@@ -248,16 +250,19 @@ class Estimator(Configured):
     # -- reporting -----------------------------------------------------------------------------
 
     @property
+    @guarded
     def t_(self) -> int:
         """Number of examples learned."""
         return self._fitted().t
 
     @property
+    @guarded
     def n_terms_(self) -> int:
         """Number of terms stored."""
         return self._fitted().size
 
     @property
+    @guarded
     def diagnostics_(self) -> dict[str, Any]:
         """What the model promised, and what happened: see the guide for each key."""
         return diagnostics.report(self._fitted())

@@ -19,6 +19,7 @@ from onkel.estimators.classes import (
     label_array,
     sorted_labels,
 )
+from onkel.estimators.guard import guarded
 from onkel.explain import ClassExplanation
 from onkel.learner import Learner
 from onkel.params import NON_NEGATIVE as WEIGHT
@@ -53,6 +54,7 @@ class Classifier(Estimator):
         known = sorted_labels(labels[weight > 0].tolist()) if first else None
         self.partial_fit(X, y, classes=known, sample_weight=weight, time=time)
 
+    @guarded
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, time: Any = None
     ) -> Self:
@@ -62,6 +64,7 @@ class Classifier(Estimator):
             self._learn(X, y, classes, sample_weight, time)
         return self
 
+    @guarded
     def predict_then_learn(
         self, X: Any, y: Any, output: str = "prediction", classes: Any = None,
         sample_weight: Any = None, time: Any = None,
@@ -83,6 +86,7 @@ class Classifier(Estimator):
             known.decisions(scores) if output == "decision" else self._probabilities(known, scores)
         )
 
+    @guarded
     def learn_one(self, row: Any, y: Any, time: Any = None) -> Self:
         """Learn one row."""
         if self._learn_lone(row, y, time):
@@ -107,6 +111,7 @@ class Classifier(Estimator):
             self._lone_classes = LoneClasses(self._classes)
         return self._lone_classes
 
+    @guarded
     def predict_one(self, row: Any) -> Any:
         """Predict one row; None before any class is known."""
         lone = self._by_ones()
@@ -225,21 +230,25 @@ class Classifier(Estimator):
     # -- predicting ----------------------------------------------------------------------------
 
     @property
+    @guarded
     def classes_(self) -> Array:
         """The known labels, sorted."""
         self._fitted()
         return label_array(self._classes.known)
 
+    @guarded
     def decision_function(self, X: Any) -> Array:
         """Return scores: one number per row for two classes, else one column per class."""
         learner = self._fitted()
         return self._classes.decisions(learner.scores(self._rows(X)))
 
+    @guarded
     def predict(self, X: Any) -> Array:
         """Return the label of each row."""
         learner = self._fitted()
         return self._classes.predictions(learner.scores(self._rows(X)))
 
+    @guarded
     def explain(self, x: Any, top: int = 5) -> ClassExplanation:
         """Say why one row gets its class: see :class:`~onkel.explain.ClassExplanation`.
 
@@ -266,6 +275,7 @@ class Classifier(Estimator):
                 "whose scores are no probabilities."
             )
 
+    @guarded
     def _predict_proba(self, X: Any) -> Array:
         learner = self._fitted()
         return self._probabilities(self._classes, learner.scores(self._rows(X)))

@@ -11,6 +11,7 @@ from onkel import diagnostics, inputs, losses, rules
 from onkel.alerting import RecentScores
 from onkel.core.layout import Field
 from onkel.estimators.base import Estimator
+from onkel.estimators.guard import guarded
 from onkel.explain import AlertExplanation
 from onkel.learner import Learner, Settings
 from onkel.params import Accept, Part
@@ -146,6 +147,7 @@ class NoveltyDetector(Estimator):
     def _pass(self, X: Any, y: Any, weight: Array, time: Any) -> None:
         self.partial_fit(X, sample_weight=weight, time=time)
 
+    @guarded
     def partial_fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, time: Any = None
     ) -> Self:
@@ -164,6 +166,7 @@ class NoveltyDetector(Estimator):
         self._note_warm(self._learner)
         return True
 
+    @guarded
     def predict_then_learn(
         self, X: Any, y: Any = None, output: str = "prediction", sample_weight: Any = None,
         time: Any = None,
@@ -186,18 +189,21 @@ class NoveltyDetector(Estimator):
         ready = before + np.cumsum(live) - live >= self.warmup
         return np.where((decision < 0) & ready, -1, 1)
 
+    @guarded
     def learn_one(self, row: Any, y: Any = None, time: Any = None) -> Self:
         """Learn one row."""
         if self._learn_lone(row, time):
             return self
         return self.partial_fit([row], time=None if time is None else [time])
 
+    @guarded
     def predict_one(self, row: Any) -> int:
         """Judge one row; +1 before anything is known."""
         if not hasattr(self, "_learner") or self.t_ < self.warmup:
             return 1
         return -1 if self.score_one(row) < self.threshold_ else 1
 
+    @guarded
     def score_one(self, row: Any) -> float:
         """Return the score of one row; 0 before anything is known."""
         if not hasattr(self, "_learner"):
@@ -259,6 +265,7 @@ class NoveltyDetector(Estimator):
     # -- predicting ----------------------------------------------------------------------------
 
     @property
+    @guarded
     def threshold_(self) -> float:
         """Rows that score below it are alerts."""
         return float(self._fitted().limits()[0])
@@ -268,10 +275,12 @@ class NoveltyDetector(Estimator):
         """The threshold: ``decision_function = score_samples - offset_``."""
         return self.threshold_
 
+    @guarded
     def score_samples(self, X: Any) -> Array:
         """Return f(x): the higher, the more usual."""
         return self._fitted().scores(self._rows(X))[:, 0]
 
+    @guarded
     def rank_samples(self, X: Any) -> Array:
         """Return where each score stands among the recent ones, from 0 (unusual) to 1.
 
@@ -280,16 +289,19 @@ class NoveltyDetector(Estimator):
         scores = self.score_samples(X)
         return self.recent_.ranks(scores)
 
+    @guarded
     def decision_function(self, X: Any) -> Array:
         """Return score minus threshold: negative means an alert."""
         return self.score_samples(X) - self.threshold_
 
+    @guarded
     def predict(self, X: Any) -> Array:
         """Return -1 for alerts, +1 for the rest (and for all during the warm-up)."""
         decision = self.decision_function(X)
         return np.where((decision < 0) & (self.t_ >= self.warmup), -1, 1)
 
     @property
+    @guarded
     def diagnostics_(self) -> dict[str, Any]:
         """What the model promised, and what happened: see the guide for each key."""
         warming = self._fitted().t < self.warmup
@@ -298,6 +310,7 @@ class NoveltyDetector(Estimator):
     def _counted_from(self) -> Array:
         return np.zeros(3) if self.warm_ is None else self.warm_
 
+    @guarded
     def explain(self, x: Any, top: int = 5) -> AlertExplanation:
         """Say why one row is, or is not, an alert: see :class:`~onkel.explain.AlertExplanation`.
 

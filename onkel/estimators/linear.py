@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from onkel import expansions, kernels
 from onkel.estimators.base import Estimator
 from onkel.estimators.classifier import Classifier
+from onkel.estimators.guard import guarded
 from onkel.estimators.regressor import Regressor
 from onkel.learner import PrimalLearner
 
@@ -107,11 +108,13 @@ class LinearClassifier(_Linear, Classifier):
         return np.atleast_2d(shown.T)
 
     @property
+    @guarded
     def coef_(self) -> Array:
         """Weights for rows as they come: ``decision_function = X @ coef_.T + intercept_``."""
         return self._shown()[:, :-1]
 
     @property
+    @guarded
     def intercept_(self) -> Array:
         """Offsets for rows as they come."""
         return self._shown()[:, -1]
@@ -179,12 +182,14 @@ class LinearRegressor(_Linear, Regressor):
         self.n_jobs = n_jobs
 
     @property
+    @guarded
     def coef_(self) -> Array:
         """Weights for rows and targets as they come: ``predict = X @ coef_.T + intercept_``."""
         w, _ = self._raw_weights()
         return w[0] if self._flat else w
 
     @property
+    @guarded
     def intercept_(self) -> Any:
         """Offsets for rows and targets as they come."""
         _, b = self._raw_weights()

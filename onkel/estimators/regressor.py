@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from onkel import inputs, losses
 from onkel.estimators.base import Estimator
+from onkel.estimators.guard import guarded
 from onkel.explain import NumberExplanation
 from onkel.params import Accept, Part
 
@@ -35,6 +36,7 @@ class Regressor(Estimator):
     def _pass(self, X: Any, y: Any, weight: Array, time: Any) -> None:
         self.partial_fit(X, y, sample_weight=weight, time=time)
 
+    @guarded
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, time: Any = None) -> Self:
         """Learn rows, in order."""
         lone = self._lone(X, y) if sample_weight is None and y is not None else None
@@ -42,6 +44,7 @@ class Regressor(Estimator):
             self._learn(X, y, sample_weight, time)
         return self
 
+    @guarded
     def predict_then_learn(
         self, X: Any, y: Any, output: str = "prediction", sample_weight: Any = None,
         time: Any = None,
@@ -59,6 +62,7 @@ class Regressor(Estimator):
         width = np.maximum(limits, 0.0)
         return self._shaped(scores - width), self._shaped(scores + width)
 
+    @guarded
     def learn_one(self, row: Any, y: Any, time: Any = None) -> Self:
         """Learn one row."""
         if self._learn_lone(row, y, time):
@@ -72,6 +76,7 @@ class Regressor(Estimator):
         plain = y.__class__ is np.ndarray and y.ndim == 1 and y.dtype.kind in "fiu"
         return plain and self._quick(row, np.ascontiguousarray(y, np.float64), time) is not None
 
+    @guarded
     def predict_one(self, row: Any) -> Any:
         """Predict one row; 0 before anything is known."""
         if not hasattr(self, "_learner"):
@@ -135,11 +140,13 @@ class Regressor(Estimator):
     def _shaped(self, values: Array) -> Array:
         return values[:, 0] if self._flat else values
 
+    @guarded
     def predict(self, X: Any) -> Array:
         """Return the prediction for each row."""
         learner = self._fitted()
         return self._shaped(learner.scores(self._rows(X)))
 
+    @guarded
     def predict_interval(self, X: Any) -> tuple[Array, Array]:
         """Return (low, high): with a loss that has nu, coverage 1 - nu in the long run."""
         self._check_interval()
@@ -147,6 +154,7 @@ class Regressor(Estimator):
         scores, width = learner.scores(self._rows(X)), np.maximum(learner.limits(), 0.0)
         return self._shaped(scores - width), self._shaped(scores + width)
 
+    @guarded
     def explain(self, x: Any, top: int = 5, target: int = 0) -> NumberExplanation:
         """Say why one row gets its number: see :class:`~onkel.explain.NumberExplanation`.
 
