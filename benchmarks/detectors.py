@@ -15,15 +15,20 @@ import numpy as np
 from adapters import COMPONENTS, EVERY, FIRST, WINDOW, Method, Step
 from feeds import Feed
 
-from onkel import NoveltyDetector
+from onkel import NoveltyDetector, kernels
 
 NU = 0.05
 DEFAULT = "NoveltyDetector()"
 
 
-def blocks(feed: Feed) -> Step:
+def narrow(feed: Feed) -> NoveltyDetector:
+    """Return a detector for features that move together: a narrower kernel, learning from more."""
+    return NoveltyDetector(nu=NU, support=0.5, kernel=kernels.Gaussian(3 / feed.d))
+
+
+def blocks(make: Callable[[Feed], NoveltyDetector], feed: Feed) -> Step:
     """Return onkel in blocks."""
-    model = NoveltyDetector(nu=NU)
+    model = make(feed)
 
     def step(a: int, b: int) -> np.ndarray:
         scores, limits = model._learn(feed.X[a:b], None)  # both at once, from one pass
@@ -119,7 +124,9 @@ def one_class(feed: Feed) -> Step:
 
 
 METHODS: list[Method] = [
-    Method(DEFAULT, "onkel", blocks, chunk=1000),
+    Method(DEFAULT, "onkel", partial(blocks, lambda feed: NoveltyDetector(nu=NU)), chunk=1000),
+    Method("NoveltyDetector(support=0.5), gamma = 3/d", "onkel", partial(blocks, narrow),
+           chunk=1000),
     Method("NoveltyDetector(), row by row", "onkel", single),
     Method("half-space trees", "River", partial(river, half_space), "river"),
     Method("one-class SVM (linear)", "River",

@@ -21,6 +21,8 @@ from adapters import Method
 from common import clock, median
 from feeds import Feed
 
+from onkel.alerting import ranks
+
 SECONDS = {True: 0.5, False: 30.0}
 """What a method may take on one stream, quick or not."""
 ROUNDS = {True: 1, False: 3}
@@ -123,7 +125,9 @@ def detect(parts: list[Feed], quick: bool) -> list[common.Row]:
 
 
 def judged(answers: list[np.ndarray], parts: list[Feed]) -> common.Row:
-    """Return means over the parts of AUC, by score and beyond the threshold; shares of alerts."""
+    """Return means over the parts of AUC, by score, beyond the threshold and by the score's rank
+    among the last 1000; shares of alerts.
+    """
     first = UNCOUNTED["novelty"]
     truth = [feed.y[first : len(a)] > 0 for a, feed in zip(answers, parts, strict=True)]
     pairs = list(zip(answers, truth, strict=True))
@@ -132,6 +136,7 @@ def judged(answers: list[np.ndarray], parts: list[Feed]) -> common.Row:
         name: _mean([auc(a[first:, i], t) for a, t in pairs])
         for i, name in enumerate(("AUC", "AUC, beyond threshold"))
     }
+    line["AUC, rank"] = _mean([auc(-ranks(-a[:, 0], 1000)[first:], t) for a, t in pairs])
     line |= {"alerts %": _share(raised), "caught %": _share(raised[anomalous])}
     return line | {"false %": _share(raised[~anomalous])}
 
@@ -188,8 +193,8 @@ def shown(line: common.Row) -> common.Row:
 
 
 def area(line: common.Row) -> float:
-    """Return the better AUC of the two ways; below 0 where there is none."""
-    return max(line.get(key) or -1 for key in ("AUC", "AUC, beyond threshold"))
+    """Return the best AUC of the three ways; below 0 where there is none."""
+    return max(line.get(key) or -1 for key in ("AUC", "AUC, beyond threshold", "AUC, rank"))
 
 
 def best_first(lines: list[common.Row]) -> list[common.Row]:
