@@ -58,6 +58,17 @@ def streams(T):
     yield np.ones((T, 1)), np.where(np.arange(T) < T // 8, 1.0, -1.0)
 
 
+def hedge(members: int, trials: int, rate: float, share: float):
+    """Fixed share against losses of 1 for its heavier half; the loss beyond the best member's."""
+    w, losses, total = np.full(members, 1 / members), np.zeros((trials, members)), 0.0
+    for loss in losses:
+        loss[np.argsort(-w, kind="stable")[: members // 2]] = 1.0
+        total += w @ loss
+        v = w * np.exp(-rate * loss)
+        w = (1 - share) * v / v.sum() + share / members
+    return total - losses.sum(axis=0).min()
+
+
 def coin(loss: str, lam: float, chance: float, rates, runs: int = 200):
     """One row, labels by a coin: the last coefficients of many runs, and the best one."""
     rng, alpha = np.random.default_rng(1), np.zeros(runs)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         streams,
     )
     from onkel.estimators import (
+        Hedged,
         KernelClassifier,
         KernelRegressor,
         LinearClassifier,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Hedged",
     "KernelClassifier",
     "KernelRegressor",
     "LinearClassifier",

@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler  # noqa: E402
 from sklearn.utils import estimator_checks as checks  # noqa: E402
 
 from onkel import (  # noqa: E402
+    Hedged,
     KernelClassifier,
     KernelRegressor,
     LinearClassifier,
@@ -41,8 +42,12 @@ ESTIMATORS = [
     KernelRegressor(expansion=expansions.Centers(4)),
     KernelClassifier(kernel=ADDITIVE, expansion="tree"),
     KernelRegressor(kernel=ADDITIVE, expansion="tree"),
+    Hedged(),
+    Hedged("regression"),
+    Hedged(members=[KernelClassifier(loss="logistic"), LinearClassifier(loss="logistic")]),
     NoveltyDetector(),
     NoveltyDetector(kernel=ADDITIVE, expansion="tree"),
+    Hedged("novelty"),
 ]
 ONE_PASS = (
     "wants the promised rate on the very rows learned, after one pass over a few hundred of them: "
@@ -60,7 +65,8 @@ FEW_CENTRES = "wants a good fit, for which four centres are too few; more are to
 def expected(estimator):
     if isinstance(getattr(estimator, "expansion", None), expansions.Centers):
         return {"check_classifiers_train": FEW_CENTRES, "check_regressors_train": FEW_CENTRES}
-    return EXPECTED.get(type(estimator), {})
+    novelty = getattr(estimator, "task", None) == "novelty"
+    return EXPECTED[NoveltyDetector] if novelty else EXPECTED.get(type(estimator), {})
 
 
 @pytest.mark.filterwarnings("ignore:Estimator .* does not inherit:UserWarning")
@@ -77,7 +83,7 @@ def test_check_estimator(estimator):
     assert sum(r["status"] == "passed" for r in results) > 40
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS[:-2], ids=repr)
+@pytest.mark.parametrize("estimator", ESTIMATORS[:-3], ids=repr)
 @pytest.mark.parametrize(
     "check",
     [
@@ -97,6 +103,9 @@ def test_kinds():
     assert is_classifier(KernelClassifier())
     assert is_regressor(KernelRegressor())
     assert is_outlier_detector(NoveltyDetector())
+    assert is_classifier(Hedged())
+    assert is_regressor(Hedged("regression"))
+    assert is_outlier_detector(Hedged("novelty"))
 
 
 @pytest.fixture
@@ -138,8 +147,15 @@ def test_clone_and_set_params():
     assert (det.rule.threshold_rate, det.rule.support_rate) == (3.0, 0.1)  # the detector's own
 
 
+def learner_of(model):
+    return model._model._learner if isinstance(model, Hedged) else model._learner
+
+
 def bits(model):
     """Everything that a learner holds, as bytes."""
+    if isinstance(model, Hedged):
+        held = [value for part, _ in learner_of(model).parts for value in vars(part).values()]
+        return [value.tobytes() for value in held if isinstance(value, np.ndarray)]
     learner = model._learner
     parts = {**vars(learner), **vars(learner.moments), **vars(learner.frame)}
     parts |= vars(getattr(learner, "terms", learner.moments))
@@ -177,7 +193,7 @@ def test_frames_and_sparse_rows_mean_the_same(estimator, data):
         if kind in ("pandas", "polars"):
             assert list(model.feature_names_in_) == names
     single = clone(estimator).fit(pd.DataFrame(X.astype(np.float32)), y)
-    assert single._learner.dtype == np.float32
+    assert learner_of(single).dtype == np.float32
 
 
 def test_detector_reads_like_an_outlier_detector(rng):

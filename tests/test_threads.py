@@ -9,7 +9,14 @@ from threading import Event, Thread
 import numpy as np
 import pytest
 
-from onkel import KernelClassifier, KernelRegressor, LinearClassifier, NoveltyDetector, expansions
+from onkel import (
+    Hedged,
+    KernelClassifier,
+    KernelRegressor,
+    LinearClassifier,
+    NoveltyDetector,
+    expansions,
+)
 
 MODELS = {
     "classifier": KernelClassifier(expansion=expansions.Window(terms=200)),
@@ -17,6 +24,9 @@ MODELS = {
     "regressor": KernelRegressor(expansion=expansions.Window(terms=200)),
     "detector": NoveltyDetector(expansion=expansions.Window(terms=200), support=0.5),
     "linear": LinearClassifier(),
+    "hedged": Hedged(
+        members=[LinearClassifier(), KernelClassifier(), KernelClassifier("laplacian")]
+    ),
 }
 
 

@@ -16,8 +16,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from onkel import (
+    Hedged,
     KernelClassifier,
     KernelRegressor,
+    LinearClassifier,
     NoveltyDetector,
     alerting,
     bounds,
@@ -265,6 +267,47 @@ def alerts() -> None:
     save(figure, "alerts.png")
 
 
+def switching(n: int = 12_000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """A straight boundary, then a checkerboard of four by four, then the straight one again."""
+    rng = np.random.default_rng(seed)
+    X, third = rng.uniform(-1, 1, size=(n, 2)), np.arange(n) * 3 // n
+    board = np.floor(2 * X).sum(axis=1) % 2 == 0
+    label = np.where(third == 1, board, X[:, 0] > X[:, 1])
+    return X, np.where(label ^ (rng.uniform(size=n) < 0.05), 1, -1)
+
+
+def self_tuning() -> None:
+    """Weights and errors of four settings and their mixture on a stream that switches twice."""
+    X, y = switching()
+    short = rules.Norma(memory=1000)
+    bank = {
+        "linear": (LinearClassifier(rule=short), INK, "-"),
+        "Gaussian, γ = 0.1": (KernelClassifier(kernels.Gaussian(0.1), rule=short), SOFT, "-"),
+        "Gaussian, γ = 4": (KernelClassifier(kernels.Gaussian(4.0), rule=short), ACCENT, "--"),
+        "Gaussian, γ = 4, projection": (
+            KernelClassifier(kernels.Gaussian(4.0), rule="projection"), ALARM, "-",
+        ),
+    }  # fmt: skip
+    model, weights, wrong = Hedged(members=[m for m, _, _ in bank.values()]), [], []
+    for start in range(0, len(y), 20):
+        part = slice(start, start + 20)
+        wrong.append(model.predict_then_learn(X[part], y[part]) != y[part])
+        weights.append(model.weights_)
+    figure, (a, b) = plt.subplots(2, 1, figsize=(7.5, 4.4), sharex=True, layout="constrained")
+    t = np.arange(20, len(y) + 1, 20)
+    for (name, (member, colour, style)), w in zip(bank.items(), np.transpose(weights), strict=True):
+        a.plot(t, w, color=colour, lw=1.3, ls=style, label=name)
+        alone = running(member.predict_then_learn(X, y) != y, 500)
+        b.plot(np.arange(len(y)), alone, color=colour, lw=1, ls=style)
+    b.plot(running(np.concatenate(wrong), 500), color="black", lw=2.2, label="the mixture")
+    a.set(title="The boundary is straight, then a checkerboard, then straight again",
+          ylabel="weight", ylim=(0, 1))  # fmt: skip
+    b.set(ylabel="error, last 500 rows", xlabel="example", xlim=(0, len(y)), ylim=(0, 0.6))
+    a.legend(loc="upper left", bbox_to_anchor=(1, 1))
+    b.legend(loc="upper left", bbox_to_anchor=(1, 1))
+    save(figure, "self_tuning.png")
+
+
 def save(figure: plt.Figure, name: str) -> None:
     """Write a picture beside this script."""
     figure.savefig(HERE / name, metadata={"Software": None})
@@ -279,6 +322,7 @@ FIGURES = {
     "regret": regret,
     "explain": explain,
     "alerts": alerts,
+    "self_tuning": self_tuning,
 }
 
 if __name__ == "__main__":

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         norma_mistakes,
         step_size,
     )
+    from onkel.bounds.experts import fixed_share
     from onkel.bounds.guarantee import Guarantee, Rate
     from onkel.bounds.projections import projection_loss, projection_segment_loss
     from onkel.bounds.risk import (
@@ -72,7 +73,7 @@ __all__ = [
     "Surrogate", "alma_any_step", "alma_margin_errors", "alma_mistakes", "coefficient_curvature",
     "coefficient_excess", "coefficient_function_norm", "coefficient_kappa",
     "coefficient_kappa_limit", "coefficient_norm", "coefficient_rate", "coefficient_risk_gap",
-    "coefficient_strong_convexity", "count_bound", "growth_start", "growth_window",
+    "coefficient_strong_convexity", "count_bound", "fixed_share", "growth_start", "growth_window",
     "horizon_risk", "norm_bound", "norma_any_step", "norma_average_risk", "norma_margin_errors",
     "norma_mistakes", "norma_risk", "norma_risk_truncated", "projection_loss",
     "projection_segment_loss", "regularized_average_risk", "regularized_risk", "soft_margin_risk",
@@ -98,6 +99,7 @@ _WHERE = {
     "norma_margin_errors": "onkel.bounds.counts",
     "norma_mistakes": "onkel.bounds.counts",
     "step_size": "onkel.bounds.counts",
+    "fixed_share": "onkel.bounds.experts",
     "Guarantee": "onkel.bounds.guarantee",
     "Rate": "onkel.bounds.guarantee",
     "projection_loss": "onkel.bounds.projections",

@@ -67,6 +67,13 @@ ACCEPTS: Mapping[str, Accept] = {
     "gap": _positive("It is the distance between two margins."),
     "complexity": _positive("It is C, of the size of the data and the comparator."),
     "constant": _positive("It is c in D(lam) <= c lam^beta."),
+    "members": Accept(low=2, high_open=True, whole=True, hint="It is the number of members, N."),
+    "switches": Accept(low=0, high_open=True, whole=True, hint="0 is the best fixed member."),
+    "rate": Accept(low=0, low_open=True, high_open=True, none=True,
+                   hint="It is the rate of the weights; None takes the best one."),
+    "share": Accept(low=0, high=1, high_open=True, none=True, hint="None takes the best one."),
+    "best_loss": Accept(low=0, high_open=True, none=True, hint="It is the sequence's loss."),
+    "mix_gap": Accept(low=0, high_open=True, none=True, hint="It is measured by the run."),
 }  # fmt: skip
 
 

@@ -166,3 +166,44 @@ class Forest:
 def additive_matrix(
     splits: list[tuple[int, float, list[float]]], weights: Array, X: Array, Z: Array, out: Array
 ) -> None: ...
+def bank_sums_f(
+    programs: list[Program],
+    ends: list[int],
+    rows: tuple[Array, ...],
+    ring: tuple[Any, ...],
+    out: Array,
+    threads: int,
+) -> None: ...
+def bank_sums_d(
+    programs: list[Program],
+    ends: list[int],
+    rows: tuple[Array, ...],
+    ring: tuple[Any, ...],
+    out: Array,
+    threads: int,
+) -> None: ...
+def bank_f(
+    programs: list[Program],
+    ends: list[int],
+    members: list[tuple[int, NativeLoss, NativeRule, bool]],
+    rows: tuple[Array, ...],
+    ring: tuple[Any, ...],
+    first_trial: int,
+    data: tuple[Array, ...],
+    out: tuple[Array, ...],
+    threads: int,
+) -> tuple[int, int]: ...
+def bank_d(
+    programs: list[Program],
+    ends: list[int],
+    members: list[tuple[int, NativeLoss, NativeRule, bool]],
+    rows: tuple[Array, ...],
+    ring: tuple[Any, ...],
+    first_trial: int,
+    data: tuple[Array, ...],
+    out: tuple[Array, ...],
+    threads: int,
+) -> tuple[int, int]: ...
+def fixed_share(
+    losses: Array, rate: float, share: float, weights: Array, before: Array, gap: Array
+) -> None: ...

@@ -154,7 +154,7 @@ class DenseTerms:
         if skip:
             panel, lane = self.slots(0, skip)
             weights[panel, :, lane] = 0
-        first, used = self._panel_range()
+        first, used = self.panel_range()
         return core.sums(program, queries, self.panels, self.norms, first, used, weights, threads)
 
     def _sums_by_function(self, queries: Queries, unit: Array, skip: int) -> Array:
@@ -167,7 +167,8 @@ class DenseTerms:
             total += K @ (self.coefs(start, stop) * unit)
         return total
 
-    def _panel_range(self) -> tuple[int, int]:
+    def panel_range(self) -> tuple[int, int]:
+        """Return the first panel that holds terms, and how many are to be looked at."""
         first = self.head // LANES
         used = (self.head % LANES + self.count + LANES - 1) // LANES
         return first, min(used, len(self.panels))

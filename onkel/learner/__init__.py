@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from onkel.learner.bank import Bank
 from onkel.learner.base import Learner
+from onkel.learner.blends import KINDS
+from onkel.learner.mixture import Mixture
 from onkel.learner.one import One
 from onkel.learner.primal import PrimalLearner
 from onkel.learner.settings import Settings
 from onkel.learner.terms import TermLearner
 
-__all__ = ["Learner", "One", "PrimalLearner", "Settings", "TermLearner", "start"]
+__all__ = [
+    "KINDS", "Bank", "Learner", "Mixture", "One", "PrimalLearner", "Settings", "TermLearner",
+    "start",
+]  # fmt: skip
 
 
 def start(settings: Settings, features: int, columns: int, dtype: Any) -> Learner:

@@ -18,7 +18,8 @@ GOOD = {
     "learning_rate": 0.5, "regularization": 0.5, "slope": 1.0, "growth": 0.25, "risk_limit": 5.0,
     "delta": 0.1, "distance": 1.0, "norm": 1.0, "excess": 0.1, "kappa": 1.0, "theta": 0.5,
     "beta": 1.0, "regularization_error": 0.5, "centers": 5, "kernel_bound": 1.0, "constant": 1.0,
-    "epsilon": 0.1,
+    "epsilon": 0.1, "members": 5, "switches": 2, "rate": 0.5, "share": 0.01, "best_loss": 1.0,
+    "mix_gap": 0.5,
 }  # fmt: skip
 
 

@@ -97,14 +97,16 @@ def test_exponential_over_its_whole_range(level, dtype):
 
 
 def test_moments(rng):
-    rows = rng.normal(size=(300, 4))
-    results = []
-    for twin in (native, numpy_core):
-        mean, variance = rows[0].copy(), np.zeros(4)
-        twin.moments(rows[:100], 0, 50.0, mean, variance)
-        twin.moments(rows[100:], 100, 50.0, mean, variance)
-        results.append((mean, variance))
-    np.testing.assert_allclose(results[0], results[1], rtol=1e-12)
+    rows, fade = rng.normal(size=(300, 4)), rng.random(300)
+    holes = np.where(rng.random(rows.shape) < 0.2, np.nan, rows)
+    for given, faded, plain in ((rows, fade[:0], True), (rows, fade, True), (holes, fade, False)):
+        results = []
+        for twin in (native, numpy_core):
+            seen, mean, variance = np.zeros((3, 4))
+            for part in (slice(0, 100), slice(100, 300)):
+                twin.moments(given[part], faded[part], plain, 50.0, seen, mean, variance)
+            results.append((seen, mean, variance))
+        np.testing.assert_allclose(results[0], results[1], rtol=1e-12)
 
 
 @pytest.mark.parametrize("kind", [KernelClassifier, KernelRegressor])

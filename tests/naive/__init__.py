@@ -23,6 +23,7 @@ from .kernels import (
 )
 from .learner import Learner, Norma
 from .losses import COMPARING, TINY, judge
+from .mixture import Bank, best_path, fixed_share
 from .primal import Coefficient, Primal, kappa, link, over_centres, p_norm
 from .rules import ByClock, Descent, Rule, alma, alma_self_tuning, perceptron, projection, romma
 from .windows import Moments, age, growth, growth_t0_by_scan, is_refresh, tolerance_age
@@ -30,6 +31,7 @@ from .windows import Moments, age, growth, growth_t0_by_scan, is_refresh, tolera
 __all__ = [
     "COMPARING",
     "TINY",
+    "Bank",
     "ByClock",
     "Coefficient",
     "Descent",
@@ -43,7 +45,9 @@ __all__ = [
     "age",
     "alma",
     "alma_self_tuning",
+    "best_path",
     "exponential",
+    "fixed_share",
     "gaussian",
     "growth",
     "growth_t0_by_scan",

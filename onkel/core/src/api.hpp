@@ -33,6 +33,13 @@ struct Program {
   int size;
 };
 
+// Several kernels over the same terms; kernel i serves the columns ends[i - 1] ... ends[i] - 1.
+struct Programs {
+  const Program* of;
+  const int64_t* ends;
+  int64_t count;
+};
+
 // Query rows, prepared by onkel/core/frame.py: dot(x, s) = q . s + off, |x|^2 = norm.
 template <class T>
 struct Queries {
@@ -211,6 +218,10 @@ struct Table {
   bool (*look_f)(Lane<float>&);
   bool (*look_d)(Lane<double>&);
   TreeTable trees;
+  void (*bank_sums_f)(Programs, Queries<float>, Panels<float>, const float*, int64_t, double*);
+  void (*bank_sums_d)(Programs, Queries<double>, Panels<double>, const double*, int64_t, double*);
+  void (*bank_matrix_f)(Programs, Queries<float>, Panels<float>, int64_t, double*);
+  void (*bank_matrix_d)(Programs, Queries<double>, Panels<double>, int64_t, double*);
 };
 
 const Table& current_table();  // of the level in use; in bind.cpp

@@ -296,6 +296,7 @@ void moments(const In<double>& rows, const In<double>& fade, bool plain, double 
 const onkel::Table& onkel::current_table() { return *current; }
 void bind_tree(nb::module_& m);  // in bind_tree.cpp
 void bind_lane(nb::module_& m);  // in bind_lane.cpp
+void bind_bank(nb::module_& m);  // in bind_bank.cpp
 
 NB_MODULE(_native, m) {
   m.attr("LANES") = onkel::kLanes;
@@ -312,4 +313,5 @@ NB_MODULE(_native, m) {
   m.def("moments", &moments);
   bind_tree(m);
   bind_lane(m);
+  bind_bank(m);
 }

@@ -1,4 +1,5 @@
 // Compiled once per instruction set, with ONKEL_LEVEL naming it.
+#include "bank.hpp"
 #include "lane.hpp"
 #include "primal.hpp"
 #include "rows.hpp"
@@ -23,5 +24,9 @@ const Table ONKEL_TABLE(ONKEL_LEVEL) = {ONKEL_TEXT(ONKEL_LEVEL),
                                         learn_lane<double>,
                                         look_lane<float>,
                                         look_lane<double>,
-                                        {forest_describe, forest_query, additive_matrix}};
+                                        {forest_describe, forest_query, additive_matrix},
+                                        bank_sums<float>,
+                                        bank_sums<double>,
+                                        bank_matrix<float>,
+                                        bank_matrix<double>};
 }  // namespace onkel

@@ -1,0 +1,233 @@
+"""Several settings over one ring of terms: their sums, their steps, and their mixture.
+
+Compiled (``src/bank.hpp``, ``src/bind_bank.cpp``) or put together from the functions of one kernel,
+which is also what runs a user's own loss or rule.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel import core
+from onkel.core import Queries, StepInput
+from onkel.core.layout import NO_TERM, Field, Program
+
+Array = NDArray[Any]
+
+FOREVER = 1 << 60
+"""More terms than any block holds: a bank lets none go while it learns a block."""
+
+
+@dataclass(frozen=True)
+class Ring:
+    """Stored terms: panels, their norms, where the used ones begin and how many there are."""
+
+    panels: Array
+    norms: Array
+    first: int
+    used: int
+    coef: Array
+    """[capacity][columns][lanes], stored units, in the rows' own type."""
+
+
+@dataclass(frozen=True)
+class Stepper:
+    """What one member of a bank does: the number of its kernel, its loss, its rule, its offset."""
+
+    kernel: int
+    loss: Any
+    rule: Any
+    intercept: bool
+
+
+@dataclass
+class BankInput:
+    """What :func:`steps` reads; members stand in the order of their kernels."""
+
+    programs: list[Program]
+    members: list[Stepper]
+    queries: Queries
+    ring: Ring
+    first_trial: int
+    y: Array
+    """[rows][outputs]."""
+    weight: Array
+    eta: Array
+    """[members][rows]."""
+    lam: Array
+    """[members][rows]."""
+    diag: Array
+    """[kernels][rows]: k(x, x)."""
+    state: Array
+    """[members * outputs][fields], not changed."""
+    threads: int = 1
+
+    def part(self, rows: int) -> BankInput:
+        """The same for the first rows only."""
+        cut = slice(0, rows)
+        eta, lam, diag = (np.ascontiguousarray(a[:, cut]) for a in (self.eta, self.lam, self.diag))
+        return replace(
+            self, queries=self.queries.part(cut), y=self.y[cut], weight=self.weight[cut], eta=eta,
+            lam=lam, diag=diag,
+        )  # fmt: skip
+
+
+@dataclass
+class BankOutput:
+    """What :func:`steps` gives back; nothing it was given has changed."""
+
+    state: Array
+    score: Array
+    """[rows][members * outputs], before each step."""
+    limit: Array
+    coef: Array
+    kept: Array
+    """Rows that some member has stored."""
+    wiped: Array
+    done: int
+    """Rows that every member has done."""
+    bad_row: int
+
+
+def ends_of(members: list[Stepper], kernels: int, outputs: int) -> list[int]:
+    """Return where the columns of each kernel end."""
+    counts = np.bincount([m.kernel for m in members], minlength=kernels)
+    return [int(v) for v in np.cumsum(counts) * outputs]
+
+
+def sums(
+    programs: list[Program], ends: list[int], queries: Queries, ring: Ring, threads: int = 1
+) -> Array:
+    """Sum over terms of coef * k(query, term), each column with the kernel that it belongs to."""
+    out = np.zeros((len(queries), ring.coef.shape[1]))
+    if ring.used and core._native is not None:
+        single = queries.q.dtype == np.float32
+        run = core._native.bank_sums_f if single else core._native.bank_sums_d
+        run(programs, ends, _rows(queries), _terms(ring), out, threads)
+    elif ring.used:
+        for program, start, stop in zip(programs, [0, *ends[:-1]], ends, strict=True):
+            coef = np.ascontiguousarray(ring.coef[:, start:stop])
+            out[:, start:stop] = core.sums(
+                program, queries, ring.panels, ring.norms, ring.first, ring.used, coef, threads
+            )
+    return out
+
+
+def _rows(x: Queries) -> tuple[Array, ...]:
+    return x.q, x.v, x.off, x.norm, x.width
+
+
+def _terms(ring: Ring) -> tuple[Any, ...]:
+    return ring.panels, ring.norms, ring.first, ring.used, ring.coef
+
+
+def steps(task: BankInput) -> BankOutput:
+    """Learn one block of rows with every member, none of whose terms may go meanwhile.
+
+    For each member what :func:`onkel.core.steps` does, on sums and kernel values made once for
+    all members.
+    """
+    native = [(m.kernel, m.loss.native(), m.rule.native(), m.intercept) for m in task.members]
+    if core._native is None or any(None in n for n in native):
+        return _by_hand(task)
+    rows, outputs = task.y.shape
+    shape = (len(task.members), rows, outputs)
+    state, score, limit, coef = task.state.copy(), *np.empty((3, *shape))
+    kept, wiped = np.zeros(rows, np.uint8), np.zeros(len(state), np.uint8)
+    run = core._native.bank_f if task.queries.q.dtype == np.float32 else core._native.bank_d
+    done, bad_row = run(
+        task.programs, ends_of(task.members, len(task.programs), outputs), native,
+        _rows(task.queries), _terms(task.ring), task.first_trial,
+        (task.y, task.weight, task.eta, task.lam, task.diag),
+        (state, score, limit, coef, kept, wiped), task.threads,
+    )  # fmt: skip
+    return BankOutput(
+        state, _by_row(score), _by_row(limit), _by_row(coef), kept.astype(bool),
+        wiped.astype(bool), done, bad_row,
+    )  # fmt: skip
+
+
+def _by_row(values: Array) -> Array:
+    """[members][rows][outputs] as [rows][members * outputs]."""
+    return np.ascontiguousarray(values.transpose(1, 0, 2)).reshape(values.shape[1], -1)
+
+
+def _by_hand(task: BankInput) -> BankOutput:
+    """The same from the functions of one kernel."""
+    rows, outputs = task.y.shape
+    ends = ends_of(task.members, len(task.programs), outputs)
+    base = sums(task.programs, ends, task.queries, task.ring, task.threads)
+    base = base * task.state[:, Field.SCALE]
+    kernel = [core.matrix(p, task.queries, task.queries.v, task.queries.norm)
+              for p in task.programs]  # fmt: skip
+    out = BankOutput(
+        task.state.copy(), np.zeros(base.shape), np.zeros(base.shape), np.zeros(base.shape),
+        np.zeros(rows, bool), np.zeros(len(task.state), bool), rows, -1,
+    )  # fmt: skip
+    for i, member in enumerate(task.members):
+        mine = slice(i * outputs, (i + 1) * outputs)
+        found = core.steps(_single(task, member, i, mine, kernel[member.kernel], base))
+        done = found.done
+        out.state[mine], out.wiped[mine] = found.state, found.wiped
+        out.score[:done, mine], out.limit[:done, mine] = found.score, found.limit
+        out.coef[:done, mine] = found.coef
+        out.kept[:done] |= found.kept
+        if 0 <= found.bad_row < out.done:
+            out.bad_row = found.bad_row
+        out.done = min(out.done, done)
+    if out.bad_row >= out.done:
+        out.bad_row = -1
+    return out
+
+
+def _single(
+    task: BankInput, member: Stepper, i: int, mine: slice, kernel: Array, base: Array
+) -> StepInput:
+    """What the steps of one member read."""
+    rows = len(task.y)
+    return StepInput(
+        kernel=kernel, base=np.ascontiguousarray(base[:, mine]),
+        old_coef=np.zeros((task.y.shape[1], 0)), diag=task.diag[member.kernel],
+        births=np.zeros(0, np.int64), live=0, first_trial=task.first_trial, y=task.y,
+        weight=task.weight, eta=np.ascontiguousarray(task.eta[i]),
+        lam=np.ascontiguousarray(task.lam[i]),
+        cap=np.full(rows, FOREVER, np.int64), hosts=np.full(rows, NO_TERM, np.int64),
+        oldest=np.zeros(rows, np.int64), loss=member.loss, rule=member.rule,
+        intercept=member.intercept, needs_norm=False, average=False, stop_scale=1e-100,
+        state=np.ascontiguousarray(task.state[mine]),
+    )  # fmt: skip
+
+
+def fixed_share(losses: Array, rate: float, share: float, weights: Array) -> tuple[Array, Array]:
+    """Mix by exponential weights with fixed share; `weights` change in place.
+
+    ``v_i = w_i exp(-rate l_i) / sum of the same``, ``w_i <- (1 - share) v_i + share / members``
+
+    Returns the weights with which each trial is met, and by how much the mean loss of each trial
+    exceeds its mixed loss ``-log(sum of w_i exp(-rate l_i)) / rate``.
+
+    Examples
+    --------
+    >>> weights = np.array([0.5, 0.5])
+    >>> before, gap = fixed_share(np.array([[0.0, 1.0]] * 3), 1.0, 0.0, weights)
+    >>> before[:, 0].round(3)
+    array([0.5  , 0.731, 0.881])
+    """
+    before, gap = np.empty(losses.shape), np.empty(len(losses))
+    losses = np.ascontiguousarray(losses, np.float64)
+    if core._native is not None:
+        core._native.fixed_share(losses, rate, share, weights, before, gap)
+        return before, gap
+    for t, loss in enumerate(losses):
+        before[t] = weights
+        mean = float(weights @ loss)
+        weights *= np.exp(-rate * (loss - mean))
+        total = float(weights.sum())
+        gap[t] = math.log(total) / rate
+        weights[:] = (1 - share) * (weights / total) + share / len(weights)
+    return before, gap

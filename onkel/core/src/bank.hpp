@@ -1,0 +1,194 @@
+// A bank: several kernels over the same terms. What pairs of rows share (products, distances) is
+// made once per tile; each kernel is one pass over that, each output one weighted sum.
+#pragma once
+#include <algorithm>
+
+#include "api.hpp"
+#include "rows.hpp"
+
+namespace {
+
+using onkel::Programs;
+
+inline Needs needs_of_all(const Programs& programs) {
+  Needs all;
+  for (int64_t i = 0; i < programs.count; ++i) {
+    const Needs n = needs_of(programs.of[i]);
+    all.dot |= n.dot;
+    all.dist2 |= n.dist2;
+    all.dist1 |= n.dist1;
+  }
+  return all;
+}
+
+constexpr int64_t kBankFlush = 16;  // panels whose sums stay in the rows' own type
+
+// Adds one panel to the sums of columns first ... last - 1, kept as vectors [column][row]; the
+// kernel values come from `value(place in the tile)`, straight out of registers.
+template <class T, int R, class Value>
+inline void add_columns(const T* coef, int64_t first, int64_t last, typename Simd<T>::Vec* sums,
+                        Value value) {
+  using V = typename Simd<T>::Vec;
+  constexpr int W = Simd<T>::width, N = kLanes / W;
+  for (int r = 0; r < R; ++r) {
+    V k[N];
+    for (int l = 0; l < N; ++l) k[l] = value(r * kLanes + l * W);
+    for (int64_t c = first; c < last; ++c) {
+      V sum = sums[c * R + r];
+      for (int l = 0; l < N; ++l) sum = sum + k[l] * load<V>(coef + c * kLanes + l * W);
+      sums[c * R + r] = sum;
+    }
+  }
+}
+
+inline bool is_exponential(Program p) {
+  return p.size == 1 && (p.nodes[0].op == onkel::kGaussian || p.nodes[0].op == onkel::kLaplacian);
+}
+
+// How often the values of `before` must be squared to be those of `after`; -1: that is no way.
+inline int squarings(Program before, Program after) {
+  if (!is_exponential(before) || !is_exponential(after)) return -1;
+  if (before.nodes[0].op != after.nodes[0].op) return -1;
+  double a = before.nodes[0].a;
+  for (int n = 1; n <= 4; ++n)
+    if ((a *= 2) == after.nodes[0].a) return n;
+  return -1;
+}
+
+// One kernel of the bank over one panel. exp(-4 u) is exp(-u) squared twice: widths that are
+// powers of two apart need one exponential between them.
+template <class T, int R>
+inline void add_kernel(const Programs& programs, int64_t i, Tile<T, R>& tile, const T* coef,
+                       typename Simd<T>::Vec* sums) {
+  using V = typename Simd<T>::Vec;
+  const Program program = programs.of[i];
+  const int64_t first = i ? programs.ends[i - 1] : 0, last = programs.ends[i];
+  T* values = tile.slot[0];
+  const int squared = i ? squarings(programs.of[i - 1], program) : -1;
+  if (squared > 0) {
+    add_columns<T, R>(coef, first, last, sums, [=](int at) {
+      V k = load<V>(values + at);
+      for (int n = 0; n < squared; ++n) k = k * k;
+      store(values + at, k);
+      return k;
+    });
+  } else if (is_exponential(program)) {
+    const T a = T(program.nodes[0].a);
+    const T* dist = program.nodes[0].op == onkel::kGaussian ? tile.dist2 : tile.dist1;
+    add_columns<T, R>(coef, first, last, sums, [=](int at) {
+      const V k = vexp(-a * load<V>(dist + at));
+      store(values + at, k);
+      return k;
+    });
+  } else {
+    evaluate<T, R>(tile, program);
+    add_columns<T, R>(coef, first, last, sums, [=](int at) { return load<V>(values + at); });
+  }
+}
+
+// The kernel values themselves, left in slot 0.
+template <class T, int R>
+inline void fill_values(const Programs& programs, int64_t i, Tile<T, R>& tile) {
+  using V = typename Simd<T>::Vec;
+  const int squared = i ? squarings(programs.of[i - 1], programs.of[i]) : -1;
+  if (squared < 0) {
+    evaluate<T, R>(tile, programs.of[i]);
+    return;
+  }
+  map_tile<T, R * kLanes>(tile.slot[0], tile.slot[0], [=](V k) {
+    for (int n = 0; n < squared; ++n) k = k * k;
+    return k;
+  });
+}
+
+// Sums of one group of up to R rows over all panels, added to out[row][column].
+template <class T, int R>
+inline void bank_group(const Programs& programs, const Needs& needs, const Group<T, R>& g,
+                       const Panels<T>& panels, const T* coef, int64_t columns, int64_t rows,
+                       Tile<T, R>& tile, typename Simd<T>::Vec* sums, double* out) {
+  using V = typename Simd<T>::Vec;
+  for (int64_t i = 0; i < columns * R; ++i) sums[i] = V{};
+  for (int64_t p = 0; p < panels.used; ++p) {
+    const int64_t panel = (panels.first + p) % panels.capacity;
+    fill_statistics<T, R>(tile, g, panels.values + panel * g.d * kLanes,
+                          panels.norms + panel * kLanes, needs);
+    for (int64_t i = 0; i < programs.count; ++i)
+      add_kernel<T, R>(programs, i, tile, coef + panel * columns * kLanes, sums);
+    if ((p + 1) % kBankFlush && p + 1 < panels.used) continue;
+    for (int64_t c = 0; c < columns; ++c)
+      for (int r = 0; r < R; ++r) {
+        if (r < rows) out[r * columns + c] += sum_lanes<T>(sums[c * R + r]);
+        sums[c * R + r] = V{};
+      }
+  }
+}
+
+template <class T, int R>
+inline void bank_rows(const Programs& programs, const Queries<T>& queries, const Panels<T>& panels,
+                      const T* coef, int64_t columns, int64_t first, int64_t last, double* out) {
+  using V = typename Simd<T>::Vec;
+  Tile<T, R> tile;
+  Memory<T> memory(2 * R * queries.d);
+  // Vectors want their own alignment, which calloc does not promise.
+  Memory<char> room(columns * R * static_cast<int64_t>(sizeof(V)) + 64);
+  auto* sums = reinterpret_cast<V*>((reinterpret_cast<uintptr_t>(room.data) + 63) / 64 * 64);
+  Group<T, R> g;
+  g.d = queries.d;
+  g.width = queries.width;
+  g.q = memory.data;
+  g.v = g.q + R * queries.d;
+  const Needs needs = needs_of_all(programs);
+  for (int64_t row = first; row < last; row += R) {
+    fill_group(g, queries, row);
+    bank_group<T, R>(programs, needs, g, panels, coef, columns, std::min<int64_t>(R, last - row),
+                     tile, sums, out + row * columns);
+  }
+}
+
+// out[row][column] = sum over terms of coef[panel][column][lane] * k(row, term), k the kernel of
+// that column.
+template <class T>
+void bank_sums(Programs programs, Queries<T> queries, Panels<T> panels, const T* coef,
+               int64_t columns, double* out) {
+  const int64_t rest = queries.rows % kTile, full = queries.rows - rest;
+  std::fill_n(out, queries.rows * columns, 0.0);
+  if (full) bank_rows<T, kTile>(programs, queries, panels, coef, columns, 0, full, out);
+  if (rest > 1)
+    bank_rows<T, kTile>(programs, queries, panels, coef, columns, full, queries.rows, out);
+  else if (rest)
+    bank_rows<T, 1>(programs, queries, panels, coef, columns, full, queries.rows, out);
+}
+
+// out[kernel][row][term] = k(row, term) for the first `terms` terms; each row up to itself only, as
+// the steps want it (the rows are the terms), and to the end of its panel.
+template <class T>
+void bank_matrix(Programs programs, Queries<T> queries, Panels<T> panels, int64_t terms,
+                 double* out) {
+  constexpr int R = kTile;
+  Tile<T, R> tile;
+  Memory<T> memory(2 * R * queries.d);
+  Group<T, R> g;
+  g.d = queries.d;
+  g.width = queries.width;
+  g.q = memory.data;
+  g.v = g.q + R * queries.d;
+  const Needs needs = needs_of_all(programs);
+  for (int64_t row = 0; row < queries.rows; row += R) {
+    fill_group(g, queries, row);
+    const int64_t rows = std::min<int64_t>(R, queries.rows - row);
+    for (int64_t p = 0; p * kLanes < row + rows; ++p) {
+      fill_statistics<T, R>(tile, g, panels.values + p * g.d * kLanes, panels.norms + p * kLanes,
+                            needs);
+      const int64_t width = std::min<int64_t>(kLanes, terms - p * kLanes);
+      for (int64_t i = 0; i < programs.count; ++i) {
+        fill_values<T, R>(programs, i, tile);
+        double* to = out + (i * queries.rows + row) * terms + p * kLanes;
+        for (int64_t r = 0; r < rows; ++r)
+          for (int64_t l = 0; l < width; ++l)
+            to[r * terms + l] = static_cast<double>(tile.slot[0][r * kLanes + l]);
+      }
+    }
+  }
+}
+
+}  // namespace

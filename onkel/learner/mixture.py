@@ -1,0 +1,247 @@
+"""Several settings side by side, mixed by exponential weights with fixed share.
+
+Before each trial the members' answers are averaged with their weights; after it each member's loss,
+a number from 0 to 1, moves the weights (Herbster & Warmuth 1998). What the loss is depends on the
+task and stands with the three kinds of mixture (``blends.py``). To the estimators a mixture is a
+learner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from threading import RLock
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel.core.bank import fixed_share
+from onkel.learner.bank import Bank
+from onkel.learner.base import Learner
+from onkel.learner.primal import PrimalLearner
+from onkel.learner.settings import Settings
+from onkel.learner.terms import TermLearner
+
+Array = NDArray[Any]
+
+Part = tuple[Learner, list[int]]
+
+
+def start_parts(members: Sequence[Settings], features: int, columns: int, dtype: Any) -> list[Part]:
+    """Return learners for the members, with the numbers of the members that each holds.
+
+    Members that can share points do; the largest such group is the last, which learns in place.
+    """
+    groups: dict[Any, list[int]] = {}
+    for i, settings in enumerate(members):
+        key = Bank.key(settings, features)
+        groups.setdefault(("alone", i) if key is None else key, []).append(i)
+    parts: list[Part] = []
+    for held in sorted(groups.values(), key=len):
+        chosen = [members[i] for i in held]
+        if len(held) == 1:
+            kind = PrimalLearner if chosen[0].expansion.primal else TermLearner
+            parts.append((kind(chosen[0], features, columns, dtype), held))
+        else:
+            order = Bank.in_order(chosen, features)
+            bank = Bank([chosen[i] for i in order], features, columns, dtype)
+            parts.append((bank, [held[i] for i in order]))
+    return sorted(parts, key=lambda part: isinstance(part[0], TermLearner))
+
+
+class Mixture:
+    """Members, their weights, and what has happened to them.
+
+    Parameters
+    ----------
+    members : sequence of Settings
+        The settings side by side.
+    features, columns, dtype
+        As for a :class:`~onkel.learner.base.Learner`; `columns` is the number of outputs.
+    rate : float
+        Of the exponential weights, eta.
+    share : float
+        What a trial shares out evenly, alpha.
+    """
+
+    def __init__(
+        self, members: Sequence[Settings], features: int, columns: int, dtype: Any, rate: float,
+        share: float,
+    ) -> None:  # fmt: skip
+        self.members = list(members)
+        self.names: list[Any] = list(members)
+        """What the members are called in reports."""
+        self.parts = start_parts(members, features, columns, dtype)
+        self.rate, self.share = rate, share
+        count = len(members)
+        self.weights = np.full(count, 1.0 / count)
+        self.losses = np.zeros(count)
+        """Cumulative loss of each member."""
+        self.loss_total = 0.0
+        """Cumulative loss of the mixture: the weighted mean of the members'."""
+        self.gap_total = 0.0
+        """What that exceeds the mixed loss by, in all."""
+        self.judged = 0
+        """Trials that have moved the weights."""
+        self.mistakes = 0
+        self.lock = RLock()
+        """Shared by all copies: calls at one model wait for each other."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A lock is not for files."""
+        return {k: v for k, v in self.__dict__.items() if k != "lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.lock = RLock()
+
+    # -- what estimators ask a learner -----------------------------------------------------------
+
+    @property
+    def main(self) -> Learner:
+        """The last part; what all parts have in common is read there."""
+        return self.parts[-1][0]
+
+    @property
+    def t(self) -> int:
+        """Number of examples learned."""
+        return self.main.t
+
+    @property
+    def kernel(self) -> Any:
+        """A kernel of the bank (all take rows of the same kind)."""
+        return self.main.kernel
+
+    @property
+    def dtype(self) -> Any:
+        """Of the rows."""
+        return self.main.dtype
+
+    @property
+    def moments(self) -> Any:
+        """Running moments of the rows."""
+        return self.main.moments
+
+    @property
+    def settings(self) -> Settings:
+        """Those of a member: what all have in common is read there."""
+        return self.main.settings
+
+    @property
+    def rule(self) -> Any:
+        """A rule of the bank (none forgets by the clock)."""
+        return self.main.rule
+
+    @property
+    def clock(self) -> float | None:
+        """A mixture counts examples."""
+        return None
+
+    @property
+    def size(self) -> int:
+        """Stored points, or weights where there are none."""
+        stored = [p.size for p, _ in self.parts if isinstance(p, TermLearner)]
+        return sum(stored) if stored else sum(p.size for p, _ in self.parts)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of what is stored."""
+        return sum(p.nbytes for p, _ in self.parts)
+
+    @property
+    def columns(self) -> int:
+        """Number of outputs."""
+        learner, held = self.parts[-1]
+        return learner.columns // len(held)
+
+    def add_column(self) -> None:
+        """Add an output that starts at 0, to every member."""
+        self._each(lambda part: part.add_column())
+
+    def mirror_column(self) -> None:
+        """Turn the single output round, in every member."""
+        self._each(lambda part: part.mirror_column())
+
+    def split_column(self) -> None:
+        """Give the single output a mirror, in every member."""
+        self._each(lambda part: part.split_column())
+
+    def _each(self, change: Callable[[Learner], None]) -> None:
+        for part, _ in self.parts:
+            change(part)
+
+    def check_complete(self, rows: int) -> None:
+        """After a whole fit on so many rows: refuse if what the settings ask for never came."""
+        self._each(lambda part: part.check_complete(rows))
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        other = object.__new__(type(self))
+        other.__dict__.update(
+            {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in vars(self).items()}
+        )
+        other.parts = [(part.copy(), held) for part, held in self.parts]
+        return other
+
+    # -- the members' answers ------------------------------------------------------------------
+
+    def answers(self, X: Any, first: int = 0) -> tuple[Array, Array]:
+        """Return scores [rows][members][outputs], and thresholds of the same shape."""
+        scores, limits = np.empty((2, len(X), len(self.members), self.columns))
+        for part, held in self.parts:
+            scores[:, held] = self._by_member(part.scores(X, first), held)
+            limits[:, held] = part.limits().reshape(1, len(held), -1)
+        return scores, limits
+
+    def _by_member(self, values: Array, held: list[int]) -> Array:
+        return values.reshape(len(values), len(held), self.columns)
+
+    def _learn_parts(self, X: Any, Y: Array, weight: Array, first: int) -> tuple[Array, Array]:
+        """Let every member learn; all or none. The last part learns in place, others on copies."""
+        scores, limits = np.empty((2, len(Y), len(self.members), self.columns))
+        learned: list[Part] = []
+        for part, held in self.parts:
+            ours = part if part is self.main else part.copy()
+            told = ours.learn(X, Y, weight, None, first)
+            scores[:, held], limits[:, held] = (self._by_member(v, held) for v in told)
+            learned.append((ours, held))
+        self.parts = learned
+        return scores, limits
+
+    # -- learning and predicting -----------------------------------------------------------------
+
+    def learn(
+        self, X: Any, Y: Array, weight: Array, own: Array | None = None, first: int = 0,
+        times: Array | None = None,
+    ) -> tuple[Array, Array]:  # fmt: skip
+        """Learn rows in order; return the mixture's scores and thresholds before each row."""
+        scores, _ = self._learn_parts(X, Y, weight, first)
+        return self._mix(scores, Y), np.zeros((len(Y), self.columns))
+
+    def _mix(self, scores: Array, Y: Array) -> Array:
+        """Judge the members and return the mixture's answers before each row [rows][outputs]."""
+        raise NotImplementedError
+
+    def _judge(self, losses: Array) -> Array:
+        """Move the weights by the members' losses; return those that each trial was met with."""
+        before, gap = fixed_share(losses, self.rate, self.share, self.weights)
+        self.losses = running_sums(self.losses, losses)
+        self.loss_total = float(running_sums(self.loss_total, (before * losses).sum(axis=1)))
+        self.gap_total = float(running_sums(self.gap_total, gap))
+        self.judged += len(losses)
+        return before
+
+    def scores(self, X: Any, first: int = 0) -> Array:
+        """Return the mixture's score of each row and output."""
+        raise NotImplementedError
+
+    def limits(self) -> Array:
+        """Return the mixture's own threshold, where it has one."""
+        return np.zeros(self.columns)
+
+
+def running_sums(start: Any, values: Array) -> Any:
+    """Add values one after another: the same bits however they were cut into calls."""
+    if not len(values):
+        return start
+    return np.cumsum(np.concatenate([np.asarray(start)[None], values]), axis=0)[-1]
