@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         LinearRegressor,
         NoveltyDetector,
     )
+    from onkel.merging import merge
 
 __version__ = "0.1.0"
 
@@ -44,19 +45,23 @@ __all__ = [
     "explain",
     "kernels",
     "losses",
+    "merge",
     "rules",
     "schedules",
     "streams",
 ]
+_ELSEWHERE = {"merge": "merging"}
+"""Functions, and the modules that they live in."""
 
 
 def __getattr__(name: str) -> Any:
     """Load what is asked for when it is asked for: `import onkel` alone costs next to nothing."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name[0].islower():
+    if name[0].islower() and name not in _ELSEWHERE:
         return import_module(f"{__name__}.{name}")
-    value = globals()[name] = getattr(import_module(f"{__name__}.estimators"), name)
+    home = import_module(f"{__name__}.{_ELSEWHERE.get(name, 'estimators')}")
+    value = globals()[name] = getattr(home, name)
     return value
 
 

@@ -79,7 +79,7 @@ def _rates(learner: Learner, since: Array | None) -> dict[str, Any]:
 def _travel(learner: Learner, since: Array) -> Array | None:
     """Return how far the threshold has gone, in steps, signed as the rate feels it."""
     rate = getattr(learner.rule, "constant", None)
-    if rate is None or learner.targets.active:
+    if rate is None or learner.targets.active or learner.merged:
         return None  # steps of changing size: the identity has no such form
     alerts = learner.loss.alerts
     start = since[2] if alerts else learner.loss.start
@@ -123,7 +123,7 @@ def _scale(learner: Learner) -> dict[str, Any]:
 
 def _truncation_promise(learner: Learner) -> float | None:
     """Return the bound of N04 Proposition 1 for the window's age, or None if it gives none."""
-    if not isinstance(learner, TermLearner):
+    if not isinstance(learner, TermLearner) or learner.merged:
         return None
     age = int(learner.window.ages(np.array([learner.t + 1]))[0])
     covered = learner.kernel.bound is not None and np.isfinite(learner.loss.lipschitz)

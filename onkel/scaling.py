@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,34 @@ class Targets:
     def copy(self) -> Targets:
         """Return an independent copy."""
         return self._with(moments=self.moments.copy())
+
+
+def pooled(parts: Sequence[Moments]) -> Moments:
+    """Return the moments of all rows that the parts have seen.
+
+    ``mean = sum n_j mean_j / n``, ``variance = sum n_j (variance_j + (mean_j - mean)^2) / n``,
+    n_j = min(rows seen, horizon), the rows that count: exact where nothing was forgotten.
+
+    Examples
+    --------
+    >>> parts = [Moments(1, math.inf, 2e-16) for _ in range(2)]
+    >>> parts[0].update(np.array([[1.0], [3.0]]))
+    >>> parts[1].update(np.array([[8.0]]))
+    >>> float(pooled(parts).mean[0]), round(float(pooled(parts).spread()[0]), 3)
+    (4.0, 2.944)
+    """
+    whole = parts[0].copy()
+    seen = np.array([part.seen for part in parts])
+    counts = np.minimum(seen, [[part.horizon] for part in parts])
+    whole.seen = seen.sum(axis=0)
+    share = counts / np.maximum(counts.sum(axis=0), 1e-300)
+    means = np.array([part.mean for part in parts])
+    # From the mean of one of them, so that a constant column stays what it is.
+    origin = np.take_along_axis(means, counts.argmax(axis=0)[None], axis=0)[0]
+    whole.mean = origin + (share * (means - origin)).sum(axis=0)
+    within = np.array([part.variance for part in parts])
+    whole.variance = (share * (within + (means - whole.mean) ** 2)).sum(axis=0)
+    return whole
 
 
 def next_refresh(t: int, memory: float) -> int:

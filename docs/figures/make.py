@@ -33,6 +33,7 @@ from onkel import (
 )
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parents[1]))
 INK, SOFT, ACCENT, ALARM = "#22303c", "#9fb3c1", "#2a6f97", "#d1495b"
 plt.rcParams.update({
     "figure.dpi": 110, "savefig.dpi": 120, "font.size": 9, "axes.spines.top": False,
@@ -308,6 +309,38 @@ def self_tuning() -> None:
     save(figure, "self_tuning.png")
 
 
+def merging() -> None:
+    """Error of merged models against the number of partitions, in three settings."""
+    from experiments import merging as study
+
+    figure, axes = plt.subplots(1, 3, figsize=(10, 3.1), layout="constrained", sharex=True)
+    titles = ("Room for all terms", "The same, rate 2/√t", "A full window: 1000 terms")
+    for ax, name, title in zip(axes, study.MODELS, titles, strict=True):
+        found = study.runs(name, seeds=10)
+        merged_lines(ax, found, ("merged", "apart", "not refit")[: 2 + (name == "full")])
+        ax.set(title=title, xlabel="partitions", ylim=(4, 50) if name == "full" else (4, 13))
+    axes[0].set(ylabel="mistakes, per cent")
+    axes[2].legend(loc="upper left", fontsize=8)
+    save(figure, "merging.png")
+
+
+def merged_lines(ax: plt.Axes, found: dict[int, list[dict[str, float]]], keys: tuple) -> None:
+    """Mean and spread over streams of some errors, with the single pass and the best there is."""
+    looks = {"merged": ("merged", ACCENT, "o-"), "apart": ("one of the models", SOFT, "s-"),
+             "not refit": ("merged, refit=False", ALARM, "^-")}  # fmt: skip
+    n = np.array(list(found))
+    single = np.mean([run["merged"] for run in found[1]])
+    for key in keys:
+        label, colour, mark = looks[key]
+        errors = np.array([[run[key] for run in found[k]] for k in n])
+        ax.errorbar(n, errors.mean(axis=1), errors.std(axis=1), color=colour, fmt=mark, ms=4,
+                    lw=1.3, elinewidth=0.8, label=label)  # fmt: skip
+    ax.axhline(single, color=INK, lw=1, ls="--", label="whole stream, one pass")
+    ax.axhline(5, color=INK, lw=1, ls=":", label="the best there is")
+    ax.set(xscale="log", xticks=n, xticklabels=n)
+    ax.minorticks_off()
+
+
 def save(figure: plt.Figure, name: str) -> None:
     """Write a picture beside this script."""
     figure.savefig(HERE / name, metadata={"Software": None})
@@ -323,6 +356,7 @@ FIGURES = {
     "explain": explain,
     "alerts": alerts,
     "self_tuning": self_tuning,
+    "merging": merging,
 }
 
 if __name__ == "__main__":

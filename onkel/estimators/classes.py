@@ -72,6 +72,21 @@ class Classes:
         elif negative is not _UNKNOWN:
             learner.split_column()
 
+    def join(self, common: Classes, learner: Learner) -> None:
+        """Take over the classes of :func:`common`; `learner` gets their outputs, in their order."""
+        if common.binary:
+            if not self.labels:
+                learner.add_column()
+        else:
+            if self.binary:
+                self._split(learner)
+            for label in common.labels:
+                if label not in self.labels:
+                    self.labels.append(label)
+                    learner.add_column()
+            learner.arrange([self.labels.index(v) for v in common.labels])
+        self.__dict__.update(common.copy().__dict__)
+
     def targets(self, y: Array) -> Array:
         """Return +1/-1 for every row and output."""
         if not self.labels:
@@ -197,6 +212,29 @@ class _Unknown:
 
 
 _UNKNOWN = _Unknown()
+
+
+def common(parts: list[Classes]) -> Classes:
+    """Return the classes of several models together: one shared output if all have the same two.
+
+    Else one output for each class that any of them knows.
+    """
+    named = max(part.named for part in parts)
+    known = [part for part in parts if part.labels]
+    if known and all(part.binary for part in known):
+        sides = [_one_label([part.labels[i] for part in known]) for i in (0, 1)]
+        if None not in sides:
+            return Classes([side[0] for side in sides if side], True, named)
+    labels = [v for part in known for v in part.labels if v is not _UNKNOWN]
+    return Classes(sorted_labels(labels), False, named)
+
+
+def _one_label(labels: list[Any]) -> tuple[Any] | None:
+    """Return the one label among these (not seen yet, if none is known); None if they differ."""
+    known = [v for v in labels if v is not _UNKNOWN]
+    if any(v != known[0] for v in known):
+        return None
+    return (known[0] if known else _UNKNOWN,)
 
 
 def _side(label: Any) -> int | None:

@@ -7,6 +7,7 @@ from typing import Any
 from onkel.learner.bank import Bank
 from onkel.learner.base import Learner
 from onkel.learner.blends import KINDS
+from onkel.learner.merging import Merged, merged
 from onkel.learner.mixture import Mixture
 from onkel.learner.one import One
 from onkel.learner.primal import PrimalLearner
@@ -14,8 +15,8 @@ from onkel.learner.settings import Settings
 from onkel.learner.terms import TermLearner
 
 __all__ = [
-    "KINDS", "Bank", "Learner", "Mixture", "One", "PrimalLearner", "Settings", "TermLearner",
-    "start",
+    "KINDS", "Bank", "Learner", "Merged", "Mixture", "One", "PrimalLearner", "Settings",
+    "TermLearner", "merged", "start",
 ]  # fmt: skip
 
 

@@ -41,6 +41,8 @@ class Learner(Refusals):
 
     shared: ClassVar[tuple[str, ...]] = ("moments", "targets", "state")
     """What is changed in place, or may be, and must be copied for a copy to be independent."""
+    merged: bool = False
+    """Whether f was added from several: then identities of a single run hold no more."""
 
     def __init__(self, settings: Settings, features: int, columns: int, dtype: Any) -> None:
         self.settings = settings
@@ -153,6 +155,11 @@ class Learner(Refusals):
         self._remix(np.array([[1.0, -1.0], [0.0, 0.0]]))
         self.state[1] = self.state[0]
         self.state[1, [Field.OFFSET, Field.OFFSET_SUM]] *= -1.0
+
+    def arrange(self, order: list[int]) -> None:
+        """Put the outputs into another order."""
+        self._remix(np.eye(self.columns)[:, order])
+        self.state = self.state[order]
 
     def check_complete(self, rows: int) -> None:
         """After a whole fit on so many rows: refuse if what the settings ask for never came."""

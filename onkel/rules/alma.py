@@ -119,6 +119,9 @@ class BoundAlma(BoundRule):
     def start(self, loss: Loss) -> float:
         return self.margin(1) if self.tuning else loss.start
 
+    def margin_after(self, updates: float) -> float | None:
+        return self.margin(updates + 1) if self.tuning else None
+
     def step(self, trial: Trial, loss: Any) -> Move:
         if not self.tuning:
             verdict = loss.judge(trial.f, trial.y, trial.threshold)

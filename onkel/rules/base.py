@@ -102,6 +102,10 @@ class BoundRule:
         """Return the threshold before the first example."""
         return loss.start
 
+    def margin_after(self, updates: float) -> float | None:
+        """Return the threshold after so many updates, where these alone set it; else None."""
+        return None
+
     def step(self, trial: Trial, loss: Any) -> Move:
         """Decide one move."""
         raise NotImplementedError

@@ -23,6 +23,7 @@ from .kernels import (
 )
 from .learner import Learner, Norma
 from .losses import COMPARING, TINY, judge
+from .merge import interleaved, merged, pooled, total_bound
 from .mixture import Bank, best_path, fixed_share
 from .primal import Coefficient, Primal, kappa, link, over_centres, p_norm
 from .rules import ByClock, Descent, Rule, alma, alma_self_tuning, perceptron, projection, romma
@@ -51,6 +52,7 @@ __all__ = [
     "gaussian",
     "growth",
     "growth_t0_by_scan",
+    "interleaved",
     "is_refresh",
     "judge",
     "kappa",
@@ -59,15 +61,18 @@ __all__ = [
     "link",
     "matern",
     "matern_1d",
+    "merged",
     "multiply",
     "over_centres",
     "p_norm",
     "perceptron",
     "polynomial",
+    "pooled",
     "projection",
     "romma",
     "scaled",
     "spectrum",
     "spline",
     "tolerance_age",
+    "total_bound",
 ]

@@ -1,0 +1,82 @@
+"""Adding learners of one kind: f = sum of w_j f_j, then shrunk to the window and into the ball.
+
+The clocks interleave: t is the sum of the learners' t, and the trial of age g of one stands beside
+the trials of age g of the others, as if the streams had come in turns and ended together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel.learner.base import Learner
+from onkel.learner.merging.adding import Adding, Merged
+from onkel.learner.merging.terms import AddingTerms
+from onkel.learner.merging.weights import AddingWeights
+from onkel.learner.primal import PrimalLearner
+from onkel.scaling import Targets, pooled
+
+__all__ = ["Merged", "merged"]
+
+Array = NDArray[Any]
+
+
+def merged(learners: Sequence[Learner], weights: Array, refit: bool = True) -> Merged:
+    """Return ``f = sum w_j f_j`` as a learner that can go on.
+
+    All have the same settings and outputs; none is changed. Scores add with the weights, counts
+    and moments add as they are. `refit` lets the terms that stay take over from those that go.
+    """
+    whole = _clock(learners)
+    _pool(whole, learners, weights)
+    units = [a.targets.raw_widths(np.ones(whole.columns)) for a in (whole, *learners)]
+    kind: type[Adding] = AddingWeights if isinstance(whole, PrimalLearner) else AddingTerms
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
+        gains = [w * unit / units[0] for w, unit in zip(weights, units[1:], strict=True)]
+        adding = kind(whole, learners, weights, gains, refit)
+        adding.scalars()
+        return adding.functions()
+
+
+def _clock(learners: Sequence[Learner]) -> Learner:
+    """Return a learner that holds nothing but the counts of all of them."""
+    first = learners[0]
+    dtype = np.result_type(*[a.dtype for a in learners])
+    whole = type(first)(first.settings, len(first.moments.mean), first.columns, dtype)
+    whole.t = sum(a.t for a in learners)
+    whole.mistakes = sum(a.mistakes for a in learners)
+    whole.merged = len(learners) > 1 or first.merged
+    whole.clock = max((a.clock for a in learners if a.clock is not None), default=None)
+    whole.refreshed = whole.clock
+    return whole
+
+
+def _pool(whole: Learner, learners: Sequence[Learner], weights: Array) -> None:
+    """Pool the moments of rows and targets.
+
+    Centres of targets add with the weights, as predictions do, until the pooled mean is taken
+    over at the next refresh; so predictions add exactly, offset or not.
+    """
+    eps = whole.moments.eps
+    whole.moments = pooled([a.moments for a in learners])
+    whole.moments.eps = eps
+    whole.means = whole.moments.mean.copy()
+    varied = np.any([a.known for a in learners], axis=0)
+    whole.known = varied | (whole.moments.variance > 0)
+    begun = [(a.targets, w) for a, w in zip(learners, weights, strict=True) if a.t]
+    if begun and whole.targets.active:
+        whole.targets = _targets([part for part, _ in begun], np.array([w for _, w in begun]))
+
+
+def _targets(parts: list[Targets], weights: Array) -> Targets:
+    whole = parts[0].copy()
+    whole.moments = pooled([part.moments for part in parts])
+    whole.known = np.any([part.known for part in parts], axis=0) | (whole.moments.variance > 0)
+    whole.center = weights @ np.array([part.center for part in parts])
+    spreads = np.array([part.spread for part in parts])
+    same = np.all(spreads == spreads[0], axis=0)
+    whole.spread = np.where(whole.known & ~same, whole.moments.spread(), spreads[0])
+    return whole

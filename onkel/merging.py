@@ -1,0 +1,269 @@
+"""Merging: models that learned apart become one, which goes on learning.
+
+>>> import numpy as np
+>>> from onkel import KernelClassifier, merge
+>>> X = np.random.default_rng(0).normal(size=(2000, 2))
+>>> parts = [KernelClassifier(scale=False).fit(X[i::4], X[i::4, 0] > 0) for i in range(4)]
+>>> whole = merge(parts)
+>>> whole.t_, whole.merge_report_.models
+(2000, 4)
+>>> mean = sum(part.decision_function(X) for part in parts) / 4
+>>> bool(np.allclose(whole.decision_function(X), mean))
+True
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel.alerting import RecentScores
+from onkel.estimators.base import Estimator
+from onkel.estimators.classes import Classes, common
+from onkel.estimators.classifier import Classifier
+from onkel.estimators.detector import NoveltyDetector
+from onkel.learner import Learner, Merged, merged
+from onkel.params import NON_NEGATIVE, Part
+
+__all__ = ["MergeReport", "merge"]
+
+Array = NDArray[Any]
+Model = TypeVar("Model", bound=Estimator)
+
+
+@dataclass(frozen=True)
+class MergeReport:
+    """What merging came to.
+
+    ``abs(f(x) - sum w_j f_j(x)) <= bound * sqrt(k(x, x))`` for every x, once the coordinates are
+    the same (fixed centres and weights: the length of the features takes the place of the root)
+    """
+
+    models: int
+    """How many were merged."""
+    weights: tuple[float, ...]
+    """Of each."""
+    terms_before: int
+    """Terms (weights, centres) of all of them together."""
+    terms_joined: int
+    """How many were added to another one at the same point."""
+    terms_dropped: int
+    """How many the window could not hold."""
+    terms: int
+    """What is left."""
+    bound: tuple[float, ...]
+    """For each output, in the units of predictions: what dropping terms, scaling into a ball and
+    a p-norm link may have changed; 0 if none of that happened."""
+    change: tuple[float, ...] | None
+    """Running scales: for each output the largest change of a score by pooling the moments, as
+    measured at stored points (linear models: around the mean). None where nothing changed."""
+
+
+def merge(
+    models: Sequence[Model], weights: Sequence[float] | None = None, *, refit: bool = True
+) -> Model:
+    """Add models of the same kind and settings, and shrink the sum to their window.
+
+    ``f = sum of w_j f_j``
+
+    The models stay as they are. Decisions, scores and predictions add with the weights, and with
+    them offsets and thresholds; regression's widths (epsilon, sigma) are averaged. Counts add, so
+    that learning goes on as after that many examples. The guide's page on merging has the rest.
+
+    Parameters
+    ----------
+    models : sequence of estimators
+        One or more, fitted, of one class and equal settings. float32 beside float64 gives float64.
+    weights : sequence of float, optional
+        Not negative, not all 0; used as they are. ``1/len(models)`` each if None.
+    refit : bool
+        Where the window cannot hold all terms: whether those that stay take over what the
+        dropped ones gave, as far as they can. If not, that is lost, as when a window moves on.
+
+    Returns
+    -------
+    estimator
+        A new one, with the :class:`MergeReport` as its ``merge_report_``.
+
+    Examples
+    --------
+    >>> from onkel import LinearRegressor
+    >>> low = LinearRegressor(scale=False).fit([[1.0]], [1.0])
+    >>> high = LinearRegressor(scale=False).fit([[1.0]], [3.0])
+    >>> both = merge([low, high], weights=[0.25, 0.75])
+    >>> mean = 0.25 * low.predict([[1.0]]) + 0.75 * high.predict([[1.0]])
+    >>> bool(abs(both.predict([[1.0]]) - mean)[0] < 1e-12)
+    True
+    """
+    models = _checked(models)
+    shares = _shares(weights, len(models))
+    if not isinstance(refit, (bool, np.bool_)):
+        raise ValueError(f"merge: refit must be True or False; got {refit!r}.")
+    learners, classes = _with_common_outputs(models)
+    found = merged(learners, shares, bool(refit))
+    return _dressed(models, found, classes, _report(found, shares))
+
+
+def _report(found: Merged, shares: Array) -> MergeReport:
+    return MergeReport(
+        models=len(shares),
+        weights=tuple(shares.tolist()),
+        terms_before=found.before,
+        terms_joined=found.joined,
+        terms_dropped=found.dropped,
+        terms=found.learner.size,
+        bound=tuple(found.bound.tolist()),
+        change=None if found.change is None else tuple(found.change.tolist()),
+    )
+
+
+def _dressed(
+    models: list[Model], found: Merged, classes: Classes | None, report: MergeReport
+) -> Model:
+    """Return a model around the merged learner; all else is the first one's."""
+    first = models[0]
+    whole = type(first)(**first.get_params(deep=False))
+    rest = {k: v for k, v in first.__getstate__().items() if k not in (*whole._names(), "_learner")}
+    vars(whole).update(copy.deepcopy(rest))
+    names = [m.feature_names_in_ for m in models if hasattr(m, "feature_names_in_")]
+    if names:
+        vars(whole)["feature_names_in_"] = names[0].copy()
+    whole._learner = found.learner
+    if classes is not None:
+        counts: dict[Any, int] = {}
+        for label, count in (pair for m in models for pair in vars(m)["class_count_"].items()):
+            counts[label] = counts.get(label, 0) + count
+        vars(whole).update(_classes=classes, class_count_=counts)
+    if isinstance(first, NoveltyDetector) and len(models) > 1:
+        vars(whole).update(_fresh_alerts(models))
+    vars(whole)["merge_report_"] = report
+    return whole
+
+
+def _fresh_alerts(models: list[Any]) -> dict[str, Any]:
+    """Return no recent scores, since those of parts are none of the sum's; warm-ups add."""
+    warm = [m.warm_ for m in models if m.warm_ is not None]
+    return {
+        "recent_": RecentScores(models[0].recent),
+        "warm_": np.sum(warm, axis=0) if warm else None,
+    }
+
+
+def _with_common_outputs(models: list[Any]) -> tuple[list[Learner], Classes | None]:
+    """Return the learners with the same outputs; those that had others are copied first."""
+    learners = [m._learner for m in models]
+    if not isinstance(models[0], Classifier):
+        return learners, None
+    whole = common([m._classes for m in models])
+    for i, model in enumerate(models):
+        own = model._classes.copy()
+        if (own.labels, own.binary) != (whole.labels, whole.binary):
+            learners[i] = learners[i].copy()
+            own.join(whole, learners[i])
+    return learners, whole
+
+
+# -- what can be merged ------------------------------------------------------------------------
+
+
+def _checked(models: Any) -> list[Any]:
+    """Return the models as a list, or say what is wrong with them."""
+    if isinstance(models, Estimator) or not isinstance(models, Iterable):
+        raise TypeError(
+            f"merge: models must be a sequence of models; got {models!r}. Write merge([a, b])."
+        )
+    models = list(models)
+    if not models:
+        raise ValueError("merge: models must hold at least one model; got none.")
+    for j, model in enumerate(models):
+        if not isinstance(model, Estimator):
+            raise TypeError(f"merge: model {j} must be an estimator of onkel; got {model!r}.")
+        if type(model) is not type(models[0]):
+            raise TypeError(
+                f"merge: all models must be of one class; model 0 is a {type(models[0]).__name__}, "
+                f"model {j} a {type(model).__name__}."
+            )
+        if not hasattr(model, "_learner"):
+            raise ValueError(
+                f"merge: model {j} ({model!r}) has not learned anything yet. Leave it out, or fit "
+                "it first."
+            )
+        _check_alike(models[0], model, j)
+    return models
+
+
+def _check_alike(first: Any, other: Any, j: int) -> None:
+    """Refuse models that differ in anything but what they have learned."""
+    for name, mine, theirs in zip(_NAMES, _facts(first), _facts(other), strict=True):
+        found = _difference(name, mine, theirs)
+        if found is not None:
+            where, a, b = found
+            part, _, inner = where.partition("__")
+            if part not in first._names() and inner in first._names():
+                where = inner  # the detector's nu, the linear learners' p
+            raise ValueError(
+                f"merge: the models differ in {where}: model 0 has {a!r}, model {j} has {b!r}. "
+                "Only models that agree in it can be added."
+            )
+    mine, theirs = (getattr(m, "feature_names_in_", None) for m in (first, other))
+    if mine is not None and theirs is not None and not np.array_equal(mine, theirs):
+        raise ValueError(
+            f"merge: the models differ in their feature names: model 0 has {list(mine)}, model "
+            f"{j} has {list(theirs)}. Only models of the same columns can be added."
+        )
+
+
+_NAMES = (
+    "the number of features", "kernel", "loss", "rule", "expansion", "scale", "fit_intercept",
+    "average", "class_weight", "the number of targets",
+)  # fmt: skip
+
+
+def _facts(model: Any) -> list[Any]:
+    """Return what models must agree in; parts as the learner has them."""
+    learner = model._learner
+    s = learner.settings
+    return [
+        model.n_features_in_, learner.kernel, s.loss, s.rule, s.expansion, s.scale, s.intercept,
+        s.average, getattr(model, "class_weight", None), getattr(model, "n_outputs_", None),
+    ]  # fmt: skip
+
+
+def _difference(name: str, a: Any, b: Any) -> tuple[str, Any, Any] | None:
+    """Return where two parameters differ, with both values; None if they are the same."""
+    if isinstance(a, Part) and type(a) is type(b):
+        mine, theirs = a.get_params(deep=False), b.get_params(deep=False)
+        inner = (_difference(f"{name}__{n}", mine[n], theirs[n]) for n in mine)
+        return next((found for found in inner if found is not None), None)
+    same = a is b or ((type(a) is type(b) or _numbers(a, b)) and np.all(a == b))
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        same = np.array_equal(a, b)
+    return None if same else (name, a, b)
+
+
+def _numbers(a: Any, b: Any) -> bool:
+    """Whether both are numbers, of whatever type."""
+    kinds = (int, float, np.number)
+    return isinstance(a, kinds) and isinstance(b, kinds)
+
+
+def _shares(weights: Any, count: int) -> Array:
+    """Return the weights as numbers, or say what is wrong with them."""
+    if weights is None:
+        return np.full(count, 1.0 / count)
+    if isinstance(weights, (str, bytes)) or not isinstance(weights, Iterable):
+        raise ValueError(f"merge: weights must be {count} numbers or None; got {weights!r}.")
+    weights = list(weights)
+    if len(weights) != count:
+        raise ValueError(f"merge: weights must be one for each of {count} models; got {weights!r}.")
+    for j, weight in enumerate(weights):
+        NON_NEGATIVE.check("merge", f"weights[{j}]", weight)
+    shares = np.array(weights, np.float64)
+    if not shares.sum() > 0:
+        raise ValueError(f"merge: weights must not all be 0; got {weights!r}.")
+    return shares
