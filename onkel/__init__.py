@@ -56,7 +56,7 @@ _ELSEWHERE = {"merge": "merging"}
 
 def __getattr__(name: str) -> Any:
     """Load what is asked for when it is asked for: `import onkel` alone costs next to nothing."""
-    if name not in __all__:
+    if name not in (*__all__, "river"):  # the latter needs an extra: not for `import *`
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name[0].islower() and name not in _ELSEWHERE:
         return import_module(f"{__name__}.{name}")

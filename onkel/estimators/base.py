@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
@@ -101,6 +102,14 @@ class Estimator(Configured):
                 self.feature_names_in_ = names
         self._learner = learner
         self.__dict__.pop("_one", None)
+
+    def _wider(self, values: Array) -> Self:
+        """Return this model for rows with more features, which had these values until now."""
+        other = copy.copy(self)
+        other._learner = learners.with_features(self._fitted(), values)
+        learned = {k: v for k, v in vars(other).items() if k.endswith("_")}
+        vars(other).update(copy.deepcopy(learned))  # a single row changes some of them in place
+        return other
 
     def _single(self) -> One | None:
         """Return what takes rows one by one, if that is possible here."""

@@ -7,6 +7,7 @@ from typing import Any
 from onkel.learner.bank import Bank
 from onkel.learner.base import Learner
 from onkel.learner.blends import KINDS
+from onkel.learner.grow import with_features
 from onkel.learner.merging import Merged, merged
 from onkel.learner.mixture import Mixture
 from onkel.learner.one import One
@@ -16,7 +17,7 @@ from onkel.learner.terms import TermLearner
 
 __all__ = [
     "KINDS", "Bank", "Learner", "Merged", "Mixture", "One", "PrimalLearner", "Settings",
-    "TermLearner", "merged", "start",
+    "TermLearner", "merged", "start", "with_features",
 ]  # fmt: skip
 
 

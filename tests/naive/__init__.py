@@ -6,6 +6,7 @@ Kernels are functions of two single rows. The formulas are those of SPEC.md; N04
 Smola, Williamson (2004), A02 Kivinen, Smola, Williamson (2002), H01 Herbster (2001).
 """
 
+from .features import filled, known_before
 from .kernels import (
     add,
     additive,
@@ -48,6 +49,7 @@ __all__ = [
     "alma_self_tuning",
     "best_path",
     "exponential",
+    "filled",
     "fixed_share",
     "gaussian",
     "growth",
@@ -56,6 +58,7 @@ __all__ = [
     "is_refresh",
     "judge",
     "kappa",
+    "known_before",
     "laplacian",
     "linear",
     "link",

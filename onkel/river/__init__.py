@@ -1,0 +1,24 @@
+"""The River face: the estimators of onkel as River's own, on dicts, texts and data frames.
+
+They take the place of River's classifiers, regressors and anomaly detectors in its pipelines,
+wrappers and evaluation. Needs the extra ``river``.
+"""
+
+try:
+    import river.base  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        "onkel.river needs River, which is not installed here: pip install 'onkel[river]'."
+    ) from error
+
+from onkel.river.classifiers import KernelClassifier, LinearClassifier
+from onkel.river.detector import NoveltyDetector
+from onkel.river.regressors import KernelRegressor, LinearRegressor
+
+__all__ = [
+    "KernelClassifier",
+    "KernelRegressor",
+    "LinearClassifier",
+    "LinearRegressor",
+    "NoveltyDetector",
+]
