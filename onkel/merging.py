@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -26,7 +27,7 @@ from onkel.alerting import RecentScores
 from onkel.estimators.base import Estimator
 from onkel.estimators.classes import Classes, common
 from onkel.estimators.classifier import Classifier
-from onkel.estimators.detector import NoveltyDetector
+from onkel.estimators.detector import NoveltyDetector, so_far
 from onkel.learner import Learner, Merged, merged
 from onkel.params import NON_NEGATIVE, Part
 
@@ -104,9 +105,14 @@ def merge(
     shares = _shares(weights, len(models))
     if not isinstance(refit, (bool, np.bool_)):
         raise ValueError(f"merge: refit must be True or False; got {refit!r}.")
-    learners, classes = _with_common_outputs(models)
-    found = merged(learners, shares, bool(refit))
-    return _dressed(models, found, classes, _report(found, shares))
+    with ExitStack() as held:  # in one order everywhere: no two calls wait for each other
+        for lock in sorted({m._learner.lock for m in models}, key=id):
+            held.enter_context(lock)
+        for j, model in enumerate(models):
+            _check_alike(models[0], model, j)
+        learners, classes = _with_common_outputs(models)
+        found = merged(learners, shares, bool(refit))
+        return _dressed(models, found, classes, _report(found, shares))
 
 
 def _report(found: Merged, shares: Array) -> MergeReport:
@@ -146,11 +152,15 @@ def _dressed(
 
 
 def _fresh_alerts(models: list[Any]) -> dict[str, Any]:
-    """Return no recent scores, since those of parts are none of the sum's; warm-ups add."""
-    warm = [m.warm_ for m in models if m.warm_ is not None]
+    """Return no recent scores, since those of parts are none of the sum's; warm-ups add.
+
+    Rates are counted from the warm-ups' ends: of a model that is still warming up, not at all.
+    """
+    warm = [so_far(m._learner) if m.t_ < m.warmup else m._counted_from() for m in models]
+    over = sum(m.t_ for m in models) >= models[0].warmup
     return {
         "recent_": RecentScores(models[0].recent),
-        "warm_": np.sum(warm, axis=0) if warm else None,
+        "warm_": np.sum(warm, axis=0) if over else None,
     }
 
 
@@ -193,7 +203,6 @@ def _checked(models: Any) -> list[Any]:
                 f"merge: model {j} ({model!r}) has not learned anything yet. Leave it out, or fit "
                 "it first."
             )
-        _check_alike(models[0], model, j)
     return models
 
 
@@ -220,7 +229,7 @@ def _check_alike(first: Any, other: Any, j: int) -> None:
 
 _NAMES = (
     "the number of features", "kernel", "loss", "rule", "expansion", "scale", "fit_intercept",
-    "average", "class_weight", "the number of targets",
+    "average", "missing", "class_weight", "warmup", "recent", "the number of targets",
 )  # fmt: skip
 
 
@@ -230,7 +239,8 @@ def _facts(model: Any) -> list[Any]:
     s = learner.settings
     return [
         model.n_features_in_, learner.kernel, s.loss, s.rule, s.expansion, s.scale, s.intercept,
-        s.average, getattr(model, "class_weight", None), getattr(model, "n_outputs_", None),
+        s.average, s.missing,
+        *(getattr(model, n, None) for n in ("class_weight", "warmup", "recent", "n_outputs_")),
     ]  # fmt: skip
 
 

@@ -354,6 +354,13 @@ def test_a_merged_detector_ranks_by_its_own_scores(rng):
     assert whole.recent_.count == 100
 
 
+def test_of_a_model_that_is_warming_up_nothing_is_counted(rng):
+    a, b = (NoveltyDetector(nu=0.1, warmup=100).partial_fit(rows(rng, n)) for n in (300, 80))
+    rates = [m.diagnostics_["rate_realised"] for m in (a, merge([a, b]))]
+    assert rates[0] == pytest.approx(rates[1])
+    assert merge([b, b]).t_ == 160 and merge([b]).predict(rows(rng, 1) + 50)[0] == 1
+
+
 def test_models_by_the_clock_go_on_from_the_latest(rng):
     X, hour = rng.normal(size=(200, 2)), 3600.0
     rule = rules.Norma(memory="1h")
@@ -361,7 +368,9 @@ def test_models_by_the_clock_go_on_from_the_latest(rng):
     a = KernelClassifier(rule=rule, scale=False).fit(X[:80], X[:80, 0] > 0, time=times[:80])
     b = KernelClassifier(rule=rule, scale=False).fit(X[80:], X[80:, 0] > 0, time=times[80:])
     whole = merge([a, b])
-    mean = (a.decision_function(X) + b.decision_function(X)) / 2
+    left = np.exp(-(times[-1] - times[79]) / hour)  # of a, when b saw its last row
+    offset = a.diagnostics_["offset"]
+    mean = (left * (a.decision_function(X) - offset) + offset + b.decision_function(X)) / 2
     np.testing.assert_allclose(whole.decision_function(X), mean, atol=1e-12)
     with pytest.raises(ValueError, match="backwards"):
         whole.learn_one(X[0], True, time=float(times[80]))

@@ -37,6 +37,7 @@ from onkel import (
     ({"scale": False}, "scale: model 0 has True, model 1 has False"),
     ({"average": True}, "average: model 0 has False, model 1 has True"),
     ({"fit_intercept": False}, "fit_intercept: model 0 has True, model 1 has False"),
+    ({"missing": "mean"}, "missing: model 0 has 'error', model 1 has 'mean'"),
     ({"class_weight": "balanced"}, "class_weight: model 0 has None, model 1 has 'balanced'"),
 ])  # fmt: skip
 def test_settings_must_agree(change, words, rng):

@@ -246,7 +246,7 @@ class NoveltyDetector(Estimator):
             when = None if times is None else times[part]
             parts.append(self._learn_rows(learner, rows[part], Y, weight[part], start, when))
             if stop == cut and cut:
-                warm = _so_far(learner)
+                warm = so_far(learner)
         scores, limits = (np.concatenate(column) for column in zip(*parts, strict=True))
         return scores, limits, warm
 
@@ -260,7 +260,7 @@ class NoveltyDetector(Estimator):
 
     def _note_warm(self, learner: Learner) -> None:
         if learner.t == self.warmup:
-            self.warm_ = _so_far(learner)
+            self.warm_ = so_far(learner)
 
     # -- predicting ----------------------------------------------------------------------------
 
@@ -331,7 +331,7 @@ class NoveltyDetector(Estimator):
         return tags
 
 
-def _so_far(learner: Learner) -> Array:
+def so_far(learner: Learner) -> Array:
     """Weight and alerts so far, and the threshold."""
     return learner.state[0, [Field.WEIGHT, Field.ALERTS, Field.ALERT]].copy()
 

@@ -103,6 +103,11 @@ class PrimalLearner(Learner):
                 "the points."
             )
 
+    def fade(self, factors: Array) -> None:
+        """Shrink each output's f (not what the average has of it)."""
+        self.theta = self.theta * factors[:, None]
+        self.state[:, Field.NORM2] *= factors**2
+
     # -- predicting ----------------------------------------------------------------------------
 
     def weights(self) -> tuple[Array, Array]:

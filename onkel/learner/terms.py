@@ -88,6 +88,12 @@ class TermLearner(Learner):
         units = self.state[:, Field.SCALE]
         return np.concatenate([units, np.ones(self.columns)]) if self.settings.average else units
 
+    def fade(self, factors: Array) -> None:
+        """Shrink each output's f (not what the average has of it)."""
+        self.state[:, Field.SCALE] *= factors
+        self.state[:, Field.DROPPED] *= factors
+        self.state[:, Field.NORM2] *= factors**2
+
     # -- predicting ----------------------------------------------------------------------------
 
     def _scores(self, X: Any) -> Array:

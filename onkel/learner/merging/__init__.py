@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.core.layout import Field
 from onkel.learner.base import Learner
 from onkel.learner.merging.adding import Adding, Merged
 from onkel.learner.merging.terms import AddingTerms
@@ -30,7 +31,8 @@ def merged(learners: Sequence[Learner], weights: Array, refit: bool = True) -> M
     All have the same settings and outputs; none is changed. Scores add with the weights, counts
     and moments add as they are. `refit` lets the terms that stay take over from those that go.
     """
-    whole = _clock(learners)
+    whole = _counted(learners)
+    learners = [_at(a, whole.clock) for a in learners]
     _pool(whole, learners, weights)
     units = [a.targets.raw_widths(np.ones(whole.columns)) for a in (whole, *learners)]
     kind: type[Adding] = AddingWeights if isinstance(whole, PrimalLearner) else AddingTerms
@@ -41,7 +43,7 @@ def merged(learners: Sequence[Learner], weights: Array, refit: bool = True) -> M
         return adding.functions()
 
 
-def _clock(learners: Sequence[Learner]) -> Learner:
+def _counted(learners: Sequence[Learner]) -> Learner:
     """Return a learner that holds nothing but the counts of all of them."""
     first = learners[0]
     dtype = np.result_type(*[a.dtype for a in learners])
@@ -50,8 +52,23 @@ def _clock(learners: Sequence[Learner]) -> Learner:
     whole.mistakes = sum(a.mistakes for a in learners)
     whole.merged = len(learners) > 1 or first.merged
     whole.clock = max((a.clock for a in learners if a.clock is not None), default=None)
-    whole.refreshed = whole.clock
+    whole.refreshed = max((a.refreshed for a in learners if a.refreshed is not None), default=None)
     return whole
+
+
+def _at(learner: Any, clock: float | None) -> Any:
+    """Return a learner that forgets by the clock as it will be at a later time."""
+    if clock is None or learner.clock is None or learner.clock == clock:
+        return learner
+    left = learner.rule.fades(np.array([clock - learner.clock]))
+    later = learner.copy(deep=False)
+    later.state, later.moments = learner.state.copy(), learner.moments.copy()
+    later.targets = learner.targets.copy()
+    for moments in (later.moments, later.targets.moments):
+        moments.seen = moments.seen * left
+    shrink = [1.0 - (1.0 - left[0]) * learner.rule.pull(n) for n in later.state[:, Field.NORM2]]
+    later.fade(np.maximum(shrink, 0.0))
+    return later
 
 
 def _pool(whole: Learner, learners: Sequence[Learner], weights: Array) -> None:
@@ -63,7 +80,8 @@ def _pool(whole: Learner, learners: Sequence[Learner], weights: Array) -> None:
     eps = whole.moments.eps
     whole.moments = pooled([a.moments for a in learners])
     whole.moments.eps = eps
-    whole.means = whole.moments.mean.copy()
+    means = np.array([a.means for a in learners])
+    whole.means = means[0] if np.all(means == means[0]) else whole.moments.mean.copy()
     varied = np.any([a.known for a in learners], axis=0)
     whole.known = varied | (whole.moments.variance > 0)
     begun = [(a.targets, w) for a, w in zip(learners, weights, strict=True) if a.t]
