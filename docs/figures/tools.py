@@ -38,7 +38,7 @@ def explain() -> None:
     a.plot((x - mean) / spread, place, "o", color=ALARM, label="this row")
     a.set(yticks=place, yticklabels=plant.names, xlabel="spreads from the mean",
           title="What came, and what was usual")  # fmt: skip
-    a.legend(loc="lower right")
+    a.legend(loc="center right")
     colours = [ALARM if f is why.features[0] else ACCENT for f in found]
     b.barh(place, [why.score - f.effect for f in found], color=colours, height=0.6)
     b.axvline(why.threshold, color=INK, lw=1, ls=":", label="threshold")
@@ -190,7 +190,35 @@ def river() -> None:
     save(figure, "river.png")
 
 
+def missing() -> None:
+    """Mistakes against the share of values that are missing, in three ways to live with them."""
+    rng, n = np.random.default_rng(0), 6000
+    X = rng.normal(size=(n, 4)) * [1.0, 5.0, 0.2, 1.0] + [0.0, 30.0, 1.0, 0.0]
+    z = (X - X.mean(axis=0)) / X.std(axis=0)
+    y = np.where(z[:, 0] * z[:, 1] + z[:, 2] > 0, 1, -1)
+    shares = np.array([0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4])
+    errors: dict[str, list[float]] = {"rows left out": [], "NaN as 0": [], 'missing="mean"': []}
+    for share in shares:
+        holes = np.where(rng.random(X.shape) < share, np.nan, X)
+        whole = ~np.isnan(holes).any(axis=1)
+        last = slice(n // 2, n)
+        model = KernelClassifier(missing="mean")
+        errors['missing="mean"'].append(np.mean((model.predict_then_learn(holes, y) != y)[last]))
+        zeros = KernelClassifier().predict_then_learn(np.nan_to_num(holes), y)
+        errors["NaN as 0"].append(np.mean((zeros != y)[last]))
+        few = KernelClassifier().fit(holes[whole], y[whole])
+        found = np.where(whole, few.predict(np.nan_to_num(holes)), 0)  # no answer is a wrong one
+        errors["rows left out"].append(np.mean((found != y)[last]))
+    figure, ax = plt.subplots(figsize=(5, 2.8), layout="constrained")
+    for (label, values), colour in zip(errors.items(), (SOFT, INK, ACCENT), strict=True):
+        ax.plot(100 * shares, 100 * np.array(values), "o-", ms=4, color=colour, label=label)
+    ax.set(xlabel="values that are missing, %", ylabel="wrong or no answer, %")
+    ax.legend()
+    save(figure, "missing.png")
+
+
 FIGURES = {
+    "missing": missing,
     "explain": explain,
     "alerts": alerts,
     "self_tuning": self_tuning,
