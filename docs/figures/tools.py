@@ -38,7 +38,7 @@ def explain() -> None:
     a.plot((x - mean) / spread, place, "o", color=ALARM, label="this row")
     a.set(yticks=place, yticklabels=plant.names, xlabel="spreads from the mean",
           title="What came, and what was usual")  # fmt: skip
-    a.legend(loc="center right")
+    a.legend(loc="upper center", bbox_to_anchor=(0.4, -0.2), ncols=2)
     colours = [ALARM if f is why.features[0] else ACCENT for f in found]
     b.barh(place, [why.score - f.effect for f in found], color=colours, height=0.6)
     b.axvline(why.threshold, color=INK, lw=1, ls=":", label="threshold")
