@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         evaluate,
         expansions,
         explain,
+        files,
         kernels,
         losses,
         rules,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         LinearRegressor,
         NoveltyDetector,
     )
+    from onkel.files import load
     from onkel.merging import merge
 
 __version__ = "0.1.0"
@@ -43,14 +45,16 @@ __all__ = [
     "evaluate",
     "expansions",
     "explain",
+    "files",
     "kernels",
+    "load",
     "losses",
     "merge",
     "rules",
     "schedules",
     "streams",
 ]
-_ELSEWHERE = {"merge": "merging"}
+_ELSEWHERE = {"load": "files", "merge": "merging"}
 """Functions, and the modules that they live in."""
 
 

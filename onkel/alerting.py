@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.params import Accept
+from onkel.saved import Saved
 
 Array = NDArray[Any]
 
@@ -225,6 +226,21 @@ class RecentScores:
         _SIZE.check("RecentScores", "size", self.size)
         if len(self.values) != self.size:
             self.values = np.zeros(int(self.size))
+
+    def dump(self) -> dict[str, Any]:
+        """Return what a file must hold of the scores."""
+        return {"values": self.values.copy(), "at": int(self.at), "count": int(self.count)}
+
+    @classmethod
+    def restored(cls, saved: Saved) -> RecentScores:
+        """Return the scores that a file holds."""
+        values = saved.array("values", (None,), np.float64)
+        size = len(values)
+        at, count = saved.whole("at", high=max(size - 1, 0)), saved.whole("count", high=size)
+        if np.any(values[count:]) or (count < size and at != count):
+            raise saved.refuse("count", "does not fit the scores")
+        saved.finish()
+        return cls(size, values, at, count)
 
     def in_order(self) -> Array:
         """Return the remembered scores, oldest first."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeVar
@@ -58,6 +59,8 @@ class Accept:
             return False
         if not isinstance(value, (int, float, np.integer, np.floating)):
             return False
+        if isinstance(value, int) and abs(value) > sys.float_info.max:
+            return False  # Python's own have any size, but no float holds such a one
         if self.whole and (not math.isfinite(value) or value != int(value)):
             return False
         above = value > self.low if self.low_open else value >= self.low

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel import core
+from onkel.saved import Saved
 
 Array = NDArray[Any]
 
@@ -53,6 +54,18 @@ class Moments:
         for name in ("seen", "mean", "variance"):
             setattr(other, name, getattr(self, name).copy())
         return other
+
+    def dump(self) -> dict[str, Any]:
+        """Return what a file must hold of these moments."""
+        found = {"seen": self.seen, "mean": self.mean, "variance": self.variance}
+        return {name: array.copy() for name, array in found.items()}
+
+    def restore(self, saved: Saved, columns: int) -> None:
+        """Become what a file holds."""
+        self.mean = saved.array("mean", (columns,), np.float64)
+        self.variance = saved.array("variance", (columns,), np.float64, low=0.0)
+        self.seen = saved.array("seen", (columns,), np.float64, low=0.0)
+        saved.finish()
 
 
 class Targets:
@@ -113,6 +126,19 @@ class Targets:
     def copy(self) -> Targets:
         """Return an independent copy."""
         return self._with(moments=self.moments.copy())
+
+    def dump(self) -> dict[str, Any]:
+        """Return what a file must hold of the targets' units."""
+        units = {"center": self.center, "spread": self.spread, "known": self.known}
+        return {**units, "moments": self.moments.dump()}
+
+    def restore(self, saved: Saved, columns: int) -> None:
+        """Become what a file holds, for so many outputs."""
+        self.center = saved.array("center", (columns,), np.float64)
+        self.spread = saved.array("spread", (columns,), np.float64, low=5e-324)
+        self.known = saved.array("known", (columns,), bool)
+        self.moments.restore(saved.inside("moments"), columns)
+        saved.finish()
 
 
 def pooled(parts: Sequence[Moments]) -> Moments:

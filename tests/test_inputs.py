@@ -301,3 +301,12 @@ def test_data_frame_names(rng):
     assert list(det.feature_names_in_) == ["heat", "load"]
     refuse(det, "feature names should match", frame.rename(columns={"heat": "cold"}))
     refuse(det, "feature names should match", frame[["load", "heat"]], method="predict")
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**400)])
+def test_whole_numbers_beyond_any_float(value):
+    for make in (kernels.Gaussian, schedules.Constant, losses.Huber):
+        with pytest.raises(ValueError, match="must be"):
+            make(value)
+    with pytest.raises(ValueError, match="passes must be a whole number"):
+        KernelRegressor(passes=value).fit([[0.0]], [0.0])

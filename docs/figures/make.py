@@ -14,6 +14,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+from safetensors.numpy import load as load_tensors
 
 from onkel import (
     KernelClassifier,
@@ -22,6 +23,7 @@ from onkel import (
     bounds,
     evaluate,
     expansions,
+    files,
     kernels,
     losses,
     rules,
@@ -208,6 +210,61 @@ def regret() -> None:
     save(figure, "regret.png")
 
 
+def model_files() -> None:
+    """A run that goes on from files, over the same run uncut; and where a file's bytes are."""
+    figure, (a, b) = plt.subplots(1, 2, figsize=(9, 2.8), width_ratios=[3, 2], layout="constrained")
+    X, y = turning_line(6000)
+    rule, pieces = rules.Norma(memory=1500), np.arange(0, 6000, 500)
+    uncut = cut = KernelClassifier(rule=rule)
+    scores: list[list[np.ndarray]] = [[], []]
+    for start in pieces:
+        part = slice(start, start + 500)
+        cut = files.loads(files.dumps(cut))
+        for kept, model in zip(scores, (uncut, cut), strict=True):
+            kept.append(model.predict_then_learn(X[part], y[part], output="decision"))
+    first, second = map(np.concatenate, scores)
+    t, gap = np.arange(len(X)), np.abs(first - second).max()
+    for score, style in ((first, {"color": SOFT, "lw": 4, "label": "uncut"}),
+                         (second, {"color": ACCENT, "lw": 1, "label": "from files"})):  # fmt: skip
+        a.plot(t[200:], running(np.sign(score) != y, 300)[200:], **style)
+    for start in pieces[1:]:
+        a.axvline(start, color=ALARM, lw=0.8, ls=":")
+    a.set(title=f"Saved and loaded at each dotted line: largest difference {gap:g}", ylim=(0, 0.12),
+          xlabel="example", ylabel="mistakes, last 300")  # fmt: skip
+    a.legend(loc="upper right", ncols=2)
+    where_bytes_are(b)
+    save(figure, "files.png")
+
+
+def where_bytes_are(ax: plt.Axes) -> None:
+    """Shares of a file: rows, coefficients, births and norms, and the rest."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(3000, 20)), rng.normal(size=3000)
+    models = {
+        "window, 20 features": KernelRegressor(),
+        "window, 2 features": KernelRegressor(),
+        "100 centres": KernelRegressor(expansion=expansions.Centers(100)),
+    }
+    parts = {"rows": ("panels", "points"), "coefficients": ("coef", "theta"),
+             "births, norms": ("births", "norms")}  # fmt: skip
+    for i, (name, model) in enumerate(models.items()):
+        data = files.dumps(model.partial_fit(X[:, : 2 if " 2 " in name else 20], y))
+        held = load_tensors(data)
+        sizes = [sum(v.nbytes for k, v in held.items() if k.rpartition(".")[2] in wanted)
+                 for wanted in parts.values()]  # fmt: skip
+        sizes.append(len(data) - sum(sizes))
+        edges = np.cumsum([0, *sizes]) / len(data)
+        colours = (ACCENT, SOFT, INK, ALARM)
+        for part, left, right, colour in zip(
+            (*parts, "rest"), edges, edges[1:], colours, strict=False
+        ):
+            ax.barh(i, right - left, 0.4, left=left, color=colour, label=None if i else part)
+        ax.text(0.0, i + 0.45, f"{name}: {len(data) / 1e3:,.0f} kB", fontsize=8)
+    ax.set(yticks=[], ylim=(2.65, -0.9), xlim=(0, 1), xlabel="share of the file")
+    ax.set_title("Where its bytes are")
+    ax.legend(loc="upper left", ncols=4, fontsize=8, handlelength=0.8, columnspacing=1)
+
+
 def save(figure: plt.Figure, name: str) -> None:
     """Write a picture beside this script."""
     figure.savefig(HERE / name, metadata={"Software": None})
@@ -220,6 +277,7 @@ FIGURES = {
     "memory": memory,
     "time": time,
     "regret": regret,
+    "files": model_files,
 }
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.core import Queries
+from onkel.saved import Saved
 
 Array = NDArray[Any]
 
@@ -119,3 +120,21 @@ class Frame:
     def same_storage(self, old: Frame) -> bool:
         """Whether stored rows need no change from `old`."""
         return np.array_equal(self.unit, old.unit) and np.array_equal(self.center, old.center)
+
+    def dump(self) -> dict[str, Any]:
+        """Return what a file must hold of the frame."""
+        return {name: getattr(self, name) for name in _VECTORS}
+
+    @classmethod
+    def restored(cls, saved: Saved, features: int, dtype: Any, invariant: bool) -> Frame:
+        """Return the frame that a file holds."""
+        vectors = {
+            name: saved.array(name, (features,), np.float64, low=_SMALLEST.get(name))
+            for name in _VECTORS
+        }
+        saved.finish()
+        return cls(np.dtype(dtype), invariant, **vectors)
+
+
+_VECTORS = ("center", "unit", "width", "shift", "mean")
+_SMALLEST = {"unit": 5e-324, "width": 5e-324}

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from onkel import diagnostics, inputs
 from onkel import learner as learners
 from onkel.clock import check_order, times_of
-from onkel.estimators.configured import Configured
 from onkel.estimators.guard import guarded
+from onkel.estimators.saving import Saving
 from onkel.explain import details
 from onkel.learner import Learner, One, Settings
 from onkel.params import Accept
@@ -23,7 +23,7 @@ Array = NDArray[Any]
 _TOP = Accept(low=1, high=2**31, whole=True, hint="It counts terms and features, for example 5.")
 
 
-class Estimator(Configured):
+class Estimator(Saving):
     """Base of the estimators: scikit-learn's protocol, without importing scikit-learn."""
 
     outputs: ClassVar[tuple[str, ...]]

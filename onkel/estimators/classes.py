@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.learner import Learner
+from onkel.saved import Saved
 
 Array = NDArray[Any]
 
@@ -44,6 +45,27 @@ class Classes:
     def copy(self) -> Classes:
         """Return an independent copy."""
         return Classes(list(self.labels), self.binary, self.named)
+
+    def dump(self) -> dict[str, Any]:
+        """Return what a file must hold of the classes."""
+        seen = [v is not _UNKNOWN for v in self.labels]
+        labels = [v for v in self.labels if v is not _UNKNOWN]
+        return {"labels": labels, "seen": seen, "binary": self.binary, "named": self.named}
+
+    @classmethod
+    def restored(cls, saved: Saved) -> Classes:
+        """Return the classes that a file holds."""
+        binary, named = saved.flag("binary"), saved.whole("named")
+        seen, labels = saved.items("seen", bool), saved.items("labels")
+        if (binary and len(seen) != 2) or not (binary or all(seen)):
+            raise saved.refuse("seen", "must be two flags where two classes share an output")
+        if len(labels) != sum(seen) or len({*labels}) < len(labels):
+            raise saved.refuse("labels", "must be distinct, one for each class that was seen")
+        if any(v is None or v != v for v in labels):
+            raise saved.refuse("labels", "must not hold NaN or nothing")
+        left = iter(labels)
+        saved.finish()
+        return cls([next(left) if s else _UNKNOWN for s in seen], binary, named)
 
     def admit(self, label: Any, learner: Learner) -> None:
         """Take in a label; `learner` gets the outputs that this needs."""

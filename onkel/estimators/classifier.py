@@ -23,6 +23,7 @@ from onkel.estimators.guard import guarded
 from onkel.explain import ClassExplanation
 from onkel.learner import Learner
 from onkel.params import NON_NEGATIVE as WEIGHT
+from onkel.saved import Saved
 
 Array = NDArray[Any]
 
@@ -226,6 +227,23 @@ class Classifier(Estimator):
             classes = max(len(counts), state.named)
             weights[i] = sum(counts.values()) / (classes * counts[label])
         return weights
+
+    # -- files ---------------------------------------------------------------------------------
+
+    def _dump(self) -> dict[str, Any]:
+        counts = self.class_count_
+        held = {"classes": self._classes.dump(), "counted": [*counts], "counts": [*counts.values()]}
+        return {**super()._dump(), **held}
+
+    def _resume(self, settings: dict[str, Any], saved: Saved) -> None:
+        super()._resume(settings, saved)
+        self._classes = Classes.restored(saved.inside("classes"))
+        if self._classes.outputs != self._learner.columns:
+            raise saved.refuse("classes", f"do not fit {self._learner.columns} outputs")
+        counted, counts = saved.items("counted"), saved.items("counts", int)
+        if len({*counted}) != len(counts) or any(n < 1 for n in counts):
+            raise saved.refuse("counts", "must be at least 1, one for each label counted")
+        self.class_count_ = dict(zip(counted, counts, strict=True))
 
     # -- predicting ----------------------------------------------------------------------------
 

@@ -19,10 +19,8 @@ _PARTS: dict[str, Callable[[Any], Any]] = {
     "rule": rules.get,
     "expansion": expansions.get,
 }
-_COMMON = {
-    "passes": Accept(low=1, high_open=True, whole=True),
-    "n_jobs": Accept(low=-1, high_open=True, whole=True, none=True, hint="-1 uses every core."),
-}
+N_JOBS = Accept(low=-1, high_open=True, whole=True, none=True, hint="-1 uses every core.")
+_COMMON = {"passes": Accept(low=1, high_open=True, whole=True), "n_jobs": N_JOBS}
 
 
 class Configured:
@@ -116,7 +114,7 @@ class Configured:
             scale=bool(self.scale),
             intercept=self._intercept(rule),
             average=bool(self.average),
-            threads=_threads(self.n_jobs),
+            threads=threads_of(self.n_jobs),
             missing=self.missing,
         )
 
@@ -153,7 +151,8 @@ def _same(a: Any, b: Any) -> bool:
     return a is b or (type(a) is type(b) and isinstance(a, (str, int, float)) and a == b)
 
 
-def _threads(n_jobs: int | None) -> int:
+def threads_of(n_jobs: int | None) -> int:
+    """Return the number of threads that `n_jobs` asks for."""
     if n_jobs is None or n_jobs == 0:
         return 1
     return (os.cpu_count() or 1) if n_jobs < 0 else int(n_jobs)

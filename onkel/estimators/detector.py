@@ -15,6 +15,7 @@ from onkel.estimators.guard import guarded
 from onkel.explain import AlertExplanation
 from onkel.learner import Learner, Settings
 from onkel.params import Accept, Part
+from onkel.saved import Saved
 
 Array = NDArray[Any]
 
@@ -261,6 +262,21 @@ class NoveltyDetector(Estimator):
     def _note_warm(self, learner: Learner) -> None:
         if learner.t == self.warmup:
             self.warm_ = so_far(learner)
+
+    # -- files ---------------------------------------------------------------------------------
+
+    def _dump(self) -> dict[str, Any]:
+        warm = {} if self.warm_ is None else {"warm": self.warm_}
+        return {**super()._dump(), "recent": self.recent_.dump(), **warm}
+
+    def _resume(self, settings: dict[str, Any], saved: Saved) -> None:
+        super()._resume(settings, saved)
+        if self._learner.columns != 1:
+            raise saved.refuse("learner", "must have one output")
+        self.recent_ = RecentScores.restored(saved.inside("recent"))
+        self.warm_ = None
+        if saved.peek("warm") is not None:
+            self.warm_ = saved.array("warm", (3,), np.float64)
 
     # -- predicting ----------------------------------------------------------------------------
 

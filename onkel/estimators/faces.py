@@ -13,7 +13,7 @@ from onkel.clock import is_duration
 from onkel.estimators.banks import default_bank
 from onkel.estimators.base import Estimator
 from onkel.estimators.classifier import Classifier
-from onkel.estimators.configured import _threads
+from onkel.estimators.configured import threads_of
 from onkel.estimators.detector import NoveltyDetector
 from onkel.estimators.guard import guarded
 from onkel.estimators.regressor import Regressor
@@ -137,7 +137,7 @@ class _Face(Estimator):
         chosen = settings.members
         if chosen is None:
             chosen = default_bank(self.task, features, self.nu)
-        threads = _threads(self.n_jobs)
+        threads = threads_of(self.n_jobs)
         bank: list[Settings] = [replace(m._settings(), threads=threads) for m in chosen]
         rate = RATES[self.task] if self.rate is None else float(self.rate)
         kind = KINDS[self.task]

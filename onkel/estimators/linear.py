@@ -13,6 +13,7 @@ from onkel.estimators.classifier import Classifier
 from onkel.estimators.guard import guarded
 from onkel.estimators.regressor import Regressor
 from onkel.learner import PrimalLearner
+from onkel.saved import Saved
 
 Array = NDArray[Any]
 
@@ -28,6 +29,11 @@ class _Linear(Estimator):
         """How f is stored: one weight per feature."""
         expansions.Weights.accepts("p").check(type(self).__name__, "p", self.p)
         return expansions.Weights(p=self.p)
+
+    def _resume(self, settings: dict[str, Any], saved: Saved) -> None:
+        super()._resume(settings, saved)
+        if not isinstance(self._learner.settings.expansion, expansions.Weights):
+            raise saved.refuse("learner", "must hold f as weights")
 
     def _raw_weights(self) -> tuple[Array, Array]:
         learner = self._fitted()

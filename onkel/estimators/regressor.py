@@ -12,6 +12,7 @@ from onkel.estimators.base import Estimator
 from onkel.estimators.guard import guarded
 from onkel.explain import NumberExplanation
 from onkel.params import Accept, Part
+from onkel.saved import Saved
 
 Array = NDArray[Any]
 
@@ -134,6 +135,17 @@ class Regressor(Estimator):
             self.n_outputs_ = Y.shape[1]
             self._flat = flat
         return result
+
+    # -- files ---------------------------------------------------------------------------------
+
+    def _dump(self) -> dict[str, Any]:
+        return {**super()._dump(), "flat": self._flat}
+
+    def _resume(self, settings: dict[str, Any], saved: Saved) -> None:
+        super()._resume(settings, saved)
+        self.n_outputs_, self._flat = self._learner.columns, saved.flag("flat")
+        if self.n_outputs_ < 1 or (self._flat and self.n_outputs_ > 1):
+            raise saved.refuse("flat", f"does not fit {self.n_outputs_} targets")
 
     # -- predicting ----------------------------------------------------------------------------
 

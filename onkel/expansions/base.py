@@ -7,6 +7,7 @@ from typing import ClassVar
 from onkel.kernels import Kernel
 from onkel.params import Part
 from onkel.rules.base import Rule, Space
+from onkel.saved import Saved
 
 
 class Expansion(Part):
@@ -21,3 +22,6 @@ class Expansion(Part):
     def space(self, kernel: Kernel, features: int, scale: bool = False) -> Space:
         """Return what a rule may know of the space that f lives in."""
         return Space(size=kernel.size(features))
+
+    def foresee(self, saved: Saved) -> None:
+        """Refuse what a file holds if opening this expansion would cost more than the file."""

@@ -14,6 +14,7 @@ from onkel.expansions.base import Expansion
 from onkel.kernels import Kernel
 from onkel.params import Accept
 from onkel.rules.base import Rule, Space
+from onkel.saved import Saved
 
 Array = NDArray[Any]
 
@@ -112,7 +113,7 @@ class Centers(Expansion):
 
     def space(self, kernel: Kernel, features: int, scale: bool = False) -> Space:
         size = (1.0 + self.count / 10) * kernel.size(features) ** 2
-        return Space(size=size, reach=self._reach(kernel, scale))
+        return Space(size=size, find_reach=lambda: self._reach(kernel, scale))
 
     def _reach(self, kernel: Kernel, scale: bool) -> float | None:
         """Bound on ||K(x)||_2 over all x: X sqrt(largest eigenvalue of k at the points).
@@ -141,6 +142,15 @@ class Centers(Expansion):
             rng = np.random.default_rng(self.seed)
             draws = rng.integers(0, np.arange(1, last + 1))
         return CenterMap(kernel, np.zeros((0, width)), self.count, last, draws)
+
+    def foresee(self, saved: Saved) -> None:
+        """A sample is drawn when the map is opened: as long as the one in the file, no longer."""
+        inside = saved.peek("map")
+        drawn = inside.get("draws") if isinstance(inside, dict) else None
+        if not isinstance(drawn, np.ndarray) or drawn.shape != (int(self.sample or 0),):
+            raise saved.refuse(
+                "map.draws", f"must hold one number for each of sample={self.sample!r}"
+            )
 
 
 def _check_points(points: Array) -> None:
@@ -227,3 +237,18 @@ class CenterMap:
     def reframed(self, theta: Array, old: Frame, new: Frame) -> Array:
         """Coefficients of centres stay what they are in a new frame."""
         return theta
+
+    def dump(self) -> dict[str, Any]:
+        """Return what a file must hold of the points, and the draws that are still to come."""
+        return {"points": self.points, "draws": self.draws}
+
+    def restored(self, saved: Saved) -> CenterMap:
+        """Return the map that a file holds; the generator itself may change with NumPy."""
+        points = saved.array("points", (None, self.points.shape[1]), np.float64)
+        draws = saved.array("draws", self.draws.shape, np.int64, low=0)
+        if len(points) > self.most or (self.last == 0 and not np.array_equal(points, self.points)):
+            raise saved.refuse("points", f"must be the given ones, or at most {self.most}")
+        if np.any(draws > np.arange(len(draws))):
+            raise saved.refuse("draws", "must each lie below the number of its trial")
+        saved.finish()
+        return replace(self, points=points, draws=draws)

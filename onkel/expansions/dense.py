@@ -12,51 +12,15 @@ from onkel import core
 from onkel.core import Queries
 from onkel.core.frame import Frame
 from onkel.core.layout import LANES
+from onkel.expansions.journal import Journal
 from onkel.kernels import Kernel
 from onkel.kernels.base import diag_of_norms
+from onkel.saved import Saved
 
 Array = NDArray[Any]
 
 AT_ONCE = 2**22
 """Kernel values that are held at once, where a kernel is not compiled."""
-
-
-class Journal:
-    """The fields of an object, and what was overwritten in its arrays since."""
-
-    def __init__(self, fields: dict[str, Any]) -> None:
-        self.fields = fields
-        self.notes: list[tuple[Array, Any, Array]] | None = []
-        self.room = sum(a.nbytes for a in fields.values() if isinstance(a, np.ndarray))
-
-    def note(self, array: Array, where: Any) -> None:
-        """Keep what stands there; once that is more than the arrays themselves, copy these."""
-        if self.notes is None:
-            return
-        old = array[where].copy()
-        self.notes.append((array, where, old))
-        self.room -= old.nbytes
-        if self.room < 0:
-            self.copy_now()
-
-    def copy_now(self) -> None:
-        """Copy the arrays as they were, and note no more."""
-        if self.notes is None:
-            return
-        copies = {id(a): a.copy() for a in self.fields.values() if isinstance(a, np.ndarray)}
-        self._play_back([(copies[id(a)], w, o) for a, w, o in self.notes if id(a) in copies])
-        self.fields = {k: copies.get(id(v), v) for k, v in self.fields.items()}
-        self.notes = None
-
-    @staticmethod
-    def _play_back(notes: list[tuple[Array, Any, Array]]) -> None:
-        for array, where, old in reversed(notes):
-            array[where] = old
-
-    def restored(self) -> dict[str, Any]:
-        """Return the fields as they were."""
-        self._play_back(self.notes or [])
-        return {**self.fields, "weights": None, "journal": None}
 
 
 class DenseTerms:
@@ -339,6 +303,44 @@ class DenseTerms:
     def __getstate__(self) -> dict[str, Any]:
         """What the fast lane keeps beside the terms can be made again."""
         return {**self.__dict__, "weights": None, "journal": None}
+
+    # -- files ---------------------------------------------------------------------------------
+
+    def dump(self) -> dict[str, Any]:
+        """Return what a file must hold: the whole ring, without what is left of dropped terms."""
+        panel, lane = self.slots(self.count, len(self.births))
+        panels, norms, births = self.panels.copy(), self.norms.copy(), self.births.copy()
+        panels[panel, :, lane], norms[panel, lane], births[panel * LANES + lane] = 0, 0, 0
+        ring = {"head": self.head, "count": self.count}
+        coef = self.coef.copy()
+        return {**ring, "panels": panels, "norms": norms, "coef": coef, "births": births}
+
+    def restore(self, saved: Saved, columns: int, t: int) -> None:
+        """Become the terms that a file holds, after trial `t`."""
+        d, dtype = len(self.frame.center), self.frame.dtype
+        panels = saved.array("panels", (None, d, LANES), dtype, finite=False)
+        n = len(panels)
+        self.panels, self.weights = panels, None
+        self.norms = saved.array("norms", (n, LANES), dtype, finite=False, low=0.0)
+        self.coef = saved.array("coef", (n, columns, LANES), np.float64)
+        self.births = saved.array("births", (n * LANES,), np.int64, low=0)
+        self.head = saved.whole("head", high=max(n * LANES - 1, 0))
+        self.count = saved.whole("count", high=min(n * LANES, self.limit))
+        self._check_ring(saved, t)
+
+    def _check_ring(self, saved: Saved, t: int) -> None:
+        """Refuse a ring that no run can have left."""
+        if np.isnan(self.panels).any():
+            raise saved.refuse("panels", "must not hold NaN")
+        panel, lane = self.slots(self.count, len(self.births))
+        held = {"panels": self.panels[panel, :, lane], "coef": self.coef[panel, :, lane]}
+        held |= {"norms": self.norms[panel, lane], "births": self.births[panel * LANES + lane]}
+        for name, nothing in held.items():
+            if np.any(np.ascontiguousarray(nothing).view(np.uint8)):  # -0.0 is something
+                raise saved.refuse(name, "must be 0 where there is no term")
+        births = self.ages_from(0, self.count)
+        if np.any(np.diff(births) <= 0) or np.any(births < 1) or np.any(births > t):
+            raise saved.refuse("births", f"must increase, from 1 to {t} at most")
 
     # -- the fast lane -------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.kernels import Spectrum
+from onkel.saved import Saved
 
 Array = NDArray[Any]
 Features = dict[str, float]
@@ -163,3 +164,50 @@ class StringTerms:
         other.terms = self.terms.copy()
         other.weights, other.uses = dict(self.weights), dict(self.uses)
         return other
+
+    # -- files ---------------------------------------------------------------------------------
+
+    def dump(self) -> dict[str, Any]:
+        """Return what a file must hold: distinct substrings as code points, terms as numbers."""
+        place = {piece: i for i, piece in enumerate(self.weights)}
+        found = [(place[p], amount) for t in self.terms for p, amount in t[0].items()]
+        letters = "".join(place).encode("utf-32-le", "surrogatepass")
+        weights = np.array(list(self.weights.values())).reshape(len(place), self.columns)
+        coef = np.array([t[1] for t in self.terms]).reshape(self.count, self.columns)
+        return {
+            "pieces": np.frombuffer(letters, "<u4").reshape(len(place), int(self.kernel.length)),
+            "weights": weights,
+            "lengths": np.array([len(t[0]) for t in self.terms], np.int64),
+            "which": np.array([i for i, _ in found], np.int64),
+            "amounts": np.array([amount for _, amount in found], np.float64),
+            "coef": coef,
+            "births": self.ages_from(0, self.count),
+        }
+
+    def restore(self, saved: Saved, columns: int, t: int) -> None:
+        """Become the terms that a file holds, after trial `t`."""
+        length = int(self.kernel.length)
+        letters = saved.array("pieces", (None, length), np.uint32)
+        text = letters.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
+        pieces = [text[i : i + length] for i in range(0, len(text), length)]
+        weights = saved.array("weights", (len(pieces), columns), np.float64)
+        lengths = saved.array("lengths", (None,), np.int64, low=0)
+        which = saved.array("which", (None,), np.int64, low=0)
+        amounts = saved.array("amounts", (len(which),), np.float64, low=0.0)
+        coef = saved.array("coef", (len(lengths), columns), np.float64)
+        births = saved.array("births", (len(lengths),), np.int64, low=1)
+        if np.any(np.diff(births) <= 0) or np.any(births > t):
+            raise saved.refuse("births", f"must increase, from 1 to {t} at most")
+        if sum(lengths.tolist()) != len(which) or np.any(which >= len(pieces)):
+            raise saved.refuse("which", "does not fit the pieces and the lengths of the terms")
+        self.columns, self.weights = columns, dict(zip(pieces, weights, strict=True))
+        uses = np.bincount(which, minlength=len(pieces))
+        self.uses = dict(zip(pieces, uses.tolist(), strict=True))
+        if len(self.uses) < len(pieces) or not np.all(uses):
+            raise saved.refuse("pieces", "must be distinct, and each in some term")
+        found = [(pieces[i], amount) for i, amount in zip(which, amounts.tolist(), strict=True)]
+        ends = np.cumsum(lengths)
+        for start, stop, a, birth in zip(ends - lengths, ends, coef, births.tolist(), strict=True):
+            self.terms.append((dict(found[start:stop]), a, birth))
+        if sum(len(features) for features, _, _ in self.terms) < len(found):
+            raise saved.refuse("which", "must name a piece once for each term")

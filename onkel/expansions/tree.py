@@ -16,6 +16,7 @@ from onkel.expansions.dense import DenseTerms
 from onkel.expansions.window import Window
 from onkel.kernels import Additive, Kernel
 from onkel.rules.base import Rule
+from onkel.saved import Saved
 
 Array = NDArray[Any]
 
@@ -90,6 +91,26 @@ class TreeTerms(DenseTerms):
         layout = state.pop("trees")
         self.__dict__.update(state)
         self._rebuild(layout or ())
+
+    def dump(self) -> dict[str, Any]:
+        """Return what a file must hold: the terms, and how the trees divide them."""
+        trees = [] if self.trees is None else self.trees.layout()
+        levels = [len(level) for tree in trees for level in tree]
+        pieces = [n for tree in trees for level in tree for n in level]
+        layout = {"heights": [len(tree) for tree in trees], "levels": levels, "pieces": pieces}
+        return {**super().dump(), **{k: np.array(v, np.int64) for k, v in layout.items()}}
+
+    def restore(self, saved: Saved, columns: int, t: int) -> None:
+        """Become the terms that a file holds; a layout of the other core is not used."""
+        super().restore(saved, columns, t)
+        heights = saved.array("heights", (None,), np.int64, low=1)
+        levels = saved.array("levels", (None,), np.int64, low=0)
+        pieces = saved.array("pieces", (None,), np.int64, low=1)
+        if sum(heights.tolist()) != len(levels) or sum(levels.tolist()) != len(pieces):
+            raise saved.refuse("levels", "do not fit the heights of the trees and their pieces")
+        sizes = [part.tolist() for part in np.split(pieces, np.cumsum(levels)[:-1])]
+        ends = np.cumsum(heights)
+        self._rebuild([sizes[a:b] for a, b in zip(ends - heights, ends, strict=True)])
 
     @property
     def nbytes(self) -> int:

@@ -15,6 +15,7 @@ from onkel.expansions.base import Expansion
 from onkel.kernels import Kernel, Linear
 from onkel.params import Accept
 from onkel.rules.base import Rule, Space
+from onkel.saved import Saved
 
 Array = NDArray[Any]
 
@@ -107,3 +108,12 @@ class Coordinates:
         size = np.abs(kept) + np.abs(shifted) + far * np.abs(theta[:, -1:])
         dust = np.abs(sums) <= 8 * np.finfo(float).eps * size  # what cancelled is 0
         return np.column_stack([np.where(dust, 0.0, sums), theta[:, -1]])
+
+    def dump(self) -> dict[str, Any]:
+        """Return what a file must hold beside the weights: nothing."""
+        return {}
+
+    def restored(self, saved: Saved) -> Coordinates:
+        """Return the map that a file holds."""
+        saved.finish()
+        return self

@@ -16,6 +16,7 @@ from onkel.expansions.centers import Centers
 from onkel.expansions.weights import Weights
 from onkel.learner.base import Learner
 from onkel.learner.batch import Batch
+from onkel.saved import Saved
 
 Array = NDArray[Any]
 
@@ -203,6 +204,22 @@ class PrimalLearner(Learner):
 
     def _norms(self, theta: Array) -> Array:
         return np.array([numpy_core.norm_p(row, self.p) for row in theta[:, :-1]])
+
+    # -- files ---------------------------------------------------------------------------------
+
+    def dump_f(self) -> dict[str, Any]:
+        """Return what a file must hold of f."""
+        total = {"total": self.total} if self.settings.average else {}
+        return {"map": self.map.dump(), "theta": self.theta, **total}
+
+    def restore_f(self, saved: Saved, frame: Frame) -> None:
+        """Become the f that a file holds, in its frame; t and the outputs' state are known."""
+        self._frame, self.map = frame, self.map.restored(saved.inside("map"))
+        shape = (self.columns, self.size + 1)
+        self.theta = saved.array("theta", shape, np.float64)
+        self.total = np.zeros((0, self.size + 1))
+        if self.settings.average:
+            self.total = saved.array("total", shape, np.float64)
 
 
 def _with_empty(weights: Array, slot: int, count: int) -> Array:

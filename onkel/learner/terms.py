@@ -20,6 +20,7 @@ from onkel.expansions.dense import DenseTerms
 from onkel.expansions.window import Window
 from onkel.learner.base import Learner
 from onkel.learner.batch import Batch
+from onkel.saved import Saved
 
 Array = NDArray[Any]
 
@@ -302,3 +303,17 @@ class TermLearner(Learner):
         self.state[:, Field.NORM2] = np.minimum(norm2, most)
         self.state[:, Field.SCALE] *= inward
         self.state[:, Field.DROPPED] *= inward
+
+    # -- files ---------------------------------------------------------------------------------
+
+    def dump_f(self) -> dict[str, Any]:
+        """Return what a file must hold of f."""
+        return {"terms": self.terms.dump()}
+
+    def restore_f(self, saved: Saved, frame: Frame) -> None:
+        """Become the f that a file holds, in its frame; t and the outputs' state are known."""
+        expansion, inside = self.settings.expansion, saved.inside("terms")
+        assert isinstance(expansion, Window)
+        self.terms = expansion.open(self.kernel, frame, min(self.window.cap, self.window.age))
+        self.terms.restore(inside, self.columns * (1 + self.settings.average), self.t)
+        inside.finish()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -25,8 +25,13 @@ class Space:
     """Typical k(x, x) on standardised data, by which default rates are divided."""
     p: float = 2.0
     """Of the link; 2 for every kernel."""
-    reach: float | None = None
-    """kappa, a bound on the length of the features (fixed centres), or None."""
+    find_reach: Callable[[], float | None] = lambda: None
+    """Computes :attr:`reach`, which may take long: an eigenvalue of all centres."""
+
+    @property
+    def reach(self) -> float | None:
+        """kappa, a bound on the length of the features (fixed centres), or None."""
+        return self.find_reach()
 
 
 class Rule(Part):
@@ -56,6 +61,10 @@ class Rule(Part):
     def bind(self, loss: Loss, space: Space = Space()) -> BoundRule:  # noqa: B008
         """Return the rule with its numbers chosen for this loss and space."""
         raise NotImplementedError(f"{type(self).__name__} must define bind(loss, space)")
+
+    def settled(self, bound: BoundRule) -> Rule:
+        """Return this rule with what :meth:`bind` computed from the data's space as numbers."""
+        return self
 
     def check(self, loss: Loss) -> None:
         """Raise a ValueError if this rule cannot follow this loss."""

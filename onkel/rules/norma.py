@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -128,6 +128,13 @@ class Norma(Rule):
         # A rate that was divided to suit the kernel still moves thresholds at its full size.
         pace = space.size if self.learning_rate is None else 1.0
         return BoundNorma(self, schedule, lam, pace)
+
+    def settled(self, bound: BoundRule) -> Norma:
+        """Return the rule with "theory" replaced by its schedule: an eigenvalue went into it."""
+        if not isinstance(self.learning_rate, str):
+            return self
+        assert isinstance(bound, BoundNorma)
+        return replace(self, learning_rate=bound.schedule)
 
     def _schedule(self, loss: Loss, space: Space) -> Callable[[Array], Array]:
         rate = self.learning_rate

@@ -12,7 +12,8 @@ THETA = 0.5
 
 def theory_rate(loss: Loss, space: Space, lam: float | None) -> Power:
     """Return ``t^(-1/2) / mu``, mu = M kappa^2 + lam, computed from loss, centres and lam."""
-    if space.reach is None:
+    reach = space.reach
+    if reach is None:
         raise ValueError(
             "Norma: learning_rate='theory' is the step of coefficient regularisation: it needs "
             "expansion=expansions.Centers(...) and a kernel with bounded k(x, x), such as "
@@ -23,9 +24,7 @@ def theory_rate(loss: Loss, space: Space, lam: float | None) -> Power:
             "Norma: learning_rate='theory' needs regularization > 0 (and no memory=), for "
             "example regularization=0.01."
         )
-    promise = bounds.coefficient_norm(
-        _surrogate(loss), kappa=space.reach, regularization=float(lam)
-    )
+    promise = bounds.coefficient_norm(_surrogate(loss), kappa=reach, regularization=float(lam))
     return Power(theta=THETA, mu=promise.details["mu"])
 
 

@@ -1,0 +1,84 @@
+"""What the estimators share of model files: ``save``, and how a file becomes a model again."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from onkel import learner as learners
+from onkel.estimators.configured import N_JOBS, Configured, threads_of
+from onkel.expansions import Expansion
+from onkel.kernels import Kernel
+from onkel.learner import Learner, Settings
+from onkel.losses import Loss
+from onkel.rules import Rule
+from onkel.saved import Saved
+
+_KINDS = {"kernel": Kernel, "loss": Loss, "rule": Rule, "expansion": Expansion}
+
+
+class Saving(Configured):
+    """A model that can be written to a file; read it with :func:`onkel.load`."""
+
+    _learner: Learner
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file, all of it or (should that fail) nothing.
+
+        ``onkel.load(path)`` gives it back, and it goes on learning with the very same bits.
+
+        Parameters
+        ----------
+        path : str or path
+            A file that is there already is replaced, in one instant.
+        """
+        from onkel import files
+
+        files.save(self, path)
+
+    def _dump_settings(self) -> dict[str, Any] | None:
+        """Return what the learner was made of, which parameters set later do not change."""
+        if not hasattr(self, "_learner"):
+            return None
+        settings = self._learner.settings
+        found = {f.name: getattr(settings, f.name) for f in fields(settings)}
+        del found["threads"]  # those of the machine that reads it
+        return {**found, "rule": settings.rule.settled(self._learner.rule)}
+
+    def _dump(self) -> dict[str, Any]:
+        """Return what a file must hold beside parameters and settings."""
+        names = getattr(self, "feature_names_in_", None)
+        known = {} if names is None else {"feature_names": names.tolist()}
+        return {"learner": learners.dump(self._learner), **known}
+
+    def _resume(self, settings: dict[str, Any], saved: Saved) -> None:
+        """Become the fitted model that a file holds."""
+        learner = learners.resumed(self._resumed_settings(settings), saved.inside("learner"))
+        if learner.loss.task != self.task:
+            raise saved.refuse("learner", f"is for {learner.loss.task}, not for {self.task}")
+        if saved.peek("feature_names") is not None:
+            names = saved.items("feature_names", str)
+            if learner.on_strings or len(names) != len(learner.known):
+                raise saved.refuse("feature_names", "must be one per feature")
+            self.feature_names_in_ = np.array(names, dtype=object)
+        self._learner = learner
+
+    def _resumed_settings(self, found: dict[str, Any]) -> Settings:
+        """Return checked settings; more threads than processors would be of no use."""
+        flags = ("scale", "intercept", "average")
+        wrong = [n for n, kind in _KINDS.items() if not isinstance(found.get(n), kind)]
+        wrong += [n for n in flags if type(found.get(n)) is not bool]
+        wrong += ["missing"] * (found.get("missing") not in ("error", "mean"))
+        wrong += sorted(set(found) - {*_KINDS, *flags, "missing"})
+        if not wrong and found["intercept"] and not self._offset_fits(found["rule"]):
+            wrong = ["intercept"]
+        if wrong:
+            raise ValueError(f"settings.{wrong[0]} is not what a {self.task} learner is made of.")
+        threads = threads_of(self.n_jobs) if N_JOBS.fits(self.n_jobs) else 1
+        return Settings(**found, threads=min(threads, os.cpu_count() or 1))
+
+    def _offset_fits(self, rule: Rule) -> bool:
+        return rule.offers_offset and self.task != "novelty"

@@ -1,0 +1,128 @@
+"""A model as a table of JSON and tensors, and back: what stands in a file, and what must hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel.files.container import FORMAT
+from onkel.files.parameters import Reader, Writer
+from onkel.saved import Saved
+
+Array = NDArray[Any]
+Model = dict[str, Any]
+
+ESTIMATORS = (
+    "KernelClassifier", "KernelRegressor", "LinearClassifier", "LinearRegressor", "NoveltyDetector",
+)  # fmt: skip
+"""What a file may hold: public names of the package, for ever."""
+
+UPGRADES: dict[int, Callable[[Model, dict[str, Array]], None]] = {}
+"""From each version to the next: a function that changes model and tensors in place.
+
+A field that a later version adds is put in here with the value that older models had, so that
+everything else knows the newest version only.
+"""
+
+
+def describe(estimator: Any) -> tuple[Model, dict[str, Array]]:
+    """Return all that makes up a model, as JSON and tensors of their own; nothing is changed.
+
+    While another thread learns, this is the model before or after one of its calls.
+    """
+    kind = type(estimator).__name__
+    if kind not in ESTIMATORS or type(estimator) is not _estimator(kind):
+        raise ValueError(
+            f"save writes {', '.join(ESTIMATORS)}; got a {kind}. A class of your own can hold one "
+            "of these and save that."
+        )
+    learner = getattr(estimator, "_learner", None)
+    with nullcontext() if learner is None else learner.lock:
+        return _describe(kind, estimator)
+
+
+def _describe(kind: str, estimator: Any) -> tuple[Model, dict[str, Array]]:
+    writer = Writer()
+    model: Model = {"estimator": kind}
+    model["parameters"] = _each(writer, estimator.get_params(deep=False))
+    settings = estimator._dump_settings()
+    if settings is None:
+        return model, writer.tensors
+    model["settings"] = _each(writer, settings)
+    model["state"], tensors = _split(writer, estimator._dump())
+    return model, {**writer.tensors, **tensors}
+
+
+def _each(writer: Writer, values: Mapping[str, Any]) -> Model:
+    return {name: writer.value(value, name) for name, value in values.items()}
+
+
+def _split(writer: Writer, tree: Model, path: str = "") -> tuple[Model, dict[str, Array]]:
+    """Part a tree of fields into JSON and tensors, both named by their place in the tree."""
+    values: Model = {}
+    tensors: dict[str, Array] = {}
+    for name, value in tree.items():
+        if isinstance(value, np.ndarray):
+            tensors[path + name] = value
+        elif isinstance(value, dict):
+            for found, inside in zip(
+                (values, tensors), _split(writer, value, f"{path}{name}."), strict=True
+            ):
+                found.update(inside)
+        else:
+            values[path + name] = writer.value(value, name)
+    return values, tensors
+
+
+def rebuild(version: int, model: Model, tensors: dict[str, Array], own: Mapping[str, Any]) -> Any:
+    """Return the model that a file holds."""
+    for older in range(version, FORMAT):
+        UPGRADES[older](model, tensors)
+    reader = Reader(tensors, own)
+    reader.foresee(model)
+    reader.check_own()
+    whole = Saved(model)
+    kind = whole.word("estimator", ESTIMATORS)
+    estimator = _estimator(kind)(**_read(reader, whole.value("parameters")))
+    if whole.peek("settings") is not None:
+        settings = _read(reader, whole.value("settings"))
+        saved = Saved(_joined(reader, whole.value("state"), tensors))
+        estimator._resume(settings, saved)
+        saved.finish()
+    whole.finish()
+    if reader.used != {name for name in tensors if name.startswith(_PARAMETERS)}:
+        raise ValueError("a tensor belongs to no parameter.")
+    return estimator
+
+
+_PARAMETERS = "parameters."
+
+
+def _read(reader: Reader, values: Any) -> dict[str, Any]:
+    return {name: reader.value(value) for name, value in values.items()}
+
+
+def _joined(reader: Reader, values: Model, tensors: Mapping[str, Array]) -> Model:
+    """Return the tree of fields that :func:`_split` parted."""
+    leaves: list[tuple[str, Any]] = [*_read(reader, values).items()]
+    leaves += [(name, t) for name, t in tensors.items() if not name.startswith(_PARAMETERS)]
+    tree: Model = {}
+    for name, leaf in leaves:
+        *path, last = name.split(".")
+        at = tree
+        for step in path:
+            at = at.setdefault(step, {})
+        if last in at:
+            raise ValueError(f"{name} stands twice in the file.")
+        at[last] = leaf
+    return tree
+
+
+def _estimator(kind: str) -> Any:
+    """Return the class by its public name; files stand below the estimators and cannot import."""
+    return getattr(import_module("onkel"), kind)

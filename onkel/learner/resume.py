@@ -1,0 +1,107 @@
+"""A learner to and from a file: everything that it needs to go on as if nothing had happened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel.core.frame import Frame
+from onkel.core.layout import Field
+from onkel.learner.base import Learner
+from onkel.learner.primal import PrimalLearner
+from onkel.learner.settings import Settings
+from onkel.learner.terms import TermLearner
+from onkel.saved import Saved
+
+Array = NDArray[Any]
+
+MAY_BE_ANYTHING = (Field.LOSS, Field.RISK)
+"""Sums for reports, which may leave the floating range; nothing is decided by them."""
+AT_LEAST_0 = (Field.NORM2, Field.TRIALS, Field.WEIGHT, Field.OUTSIDE, Field.ALERTS, Field.UPDATES)
+
+
+def start(
+    settings: Settings, features: int, columns: int, dtype: Any
+) -> TermLearner | PrimalLearner:
+    """Return a learner that has seen nothing, of the kind that the expansion asks for."""
+    kind = PrimalLearner if settings.expansion.primal else TermLearner
+    return kind(settings, features, columns, dtype)
+
+
+def dump(learner: Learner) -> dict[str, Any]:
+    """Return what a file must hold of a learner, beside its settings; nothing is shared with it."""
+    assert isinstance(learner, (TermLearner, PrimalLearner))
+    return {
+        "dtype": learner.dtype.name,
+        "t": learner.t,
+        "mistakes": learner.mistakes,
+        "merged": learner.merged,
+        "clock": learner.clock,
+        "refreshed": learner.refreshed,
+        "state": learner.state.copy(),
+        "known": learner.known.copy(),
+        "means": learner.means.copy(),
+        "moments": learner.moments.dump(),
+        **({"targets": learner.targets.dump()} if learner.targets.active else {}),
+        **({} if learner.on_strings else {"frame": learner.frame.dump()}),
+        **learner.dump_f(),
+    }
+
+
+def resumed(settings: Settings, saved: Saved) -> Learner:
+    """Return the learner that a file holds."""
+    features = _features(settings, saved)
+    dtype = saved.word("dtype", ("float32", "float64"))
+    learner = start(settings, features, 0, dtype)
+    learner.t = saved.whole("t")
+    learner.mistakes = saved.whole("mistakes")
+    if saved.flag("merged"):
+        learner.merged = True
+    learner.state = _state(saved)
+    learner.known = saved.array("known", (features,), bool)
+    learner.means = saved.array("means", (features,), np.float64)
+    _restore_clock(learner, saved)
+    learner.moments.restore(saved.inside("moments"), features)
+    if learner.targets.active:
+        learner.targets.restore(saved.inside("targets"), learner.columns)
+    invariant = learner.kernel.translation_invariant
+    frame = Frame.plain(np.zeros(features), dtype, invariant)
+    if not learner.on_strings:
+        frame = Frame.restored(saved.inside("frame"), features, dtype, invariant)
+    learner.restore_f(saved, frame)
+    saved.finish()
+    return learner
+
+
+def _features(settings: Settings, saved: Saved) -> int:
+    """Return the width of a row, told by an array; look ahead at what opening would cost."""
+    known = saved.peek("known")
+    if not isinstance(known, np.ndarray) or known.ndim != 1:
+        raise saved.refuse("known", "must be an array with one value per feature")
+    strings = settings.kernel.domain == "strings"
+    if strings != (len(known) == 0):
+        raise saved.refuse("known", f"does not fit the kernel, with {len(known)} features")
+    settings.expansion.foresee(saved)
+    return len(known)
+
+
+def _restore_clock(learner: Learner, saved: Saved) -> None:
+    """Take the times of the last row and of the last refresh, where there is a clock."""
+    learner.clock, learner.refreshed = saved.maybe("clock"), saved.maybe("refreshed")
+    times = [time for time in (learner.refreshed, learner.clock) if time is not None]
+    wanted = 2 if learner.t and np.isfinite(learner.rule.duration) else 0
+    if len(times) != wanted or times != sorted(times):
+        raise saved.refuse("clock", "and the time of the last refresh do not fit the rule")
+
+
+def _state(saved: Saved) -> Array:
+    """Take the scalars of each output."""
+    state = saved.array("state", (None, len(Field)), np.float64, finite=False)
+    sure = np.delete(state, MAY_BE_ANYTHING, axis=1)
+    if not np.all(np.isfinite(sure)) or np.any(state[:, AT_LEAST_0] < 0):
+        raise saved.refuse("state", "must be finite, and its counts at least 0")
+    if np.any(state[:, Field.SCALE] == 0):
+        raise saved.refuse("state", "must not have a scale of 0")
+    return state

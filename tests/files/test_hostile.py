@@ -1,0 +1,278 @@
+"""Files that were damaged or forged: refused with a ValueError, whatever byte was touched."""
+
+from __future__ import annotations
+
+import random
+import zlib
+
+import corrupted
+import numpy as np
+import pytest
+
+from onkel import expansions, files
+from onkel.files import container
+
+SAMPLES = corrupted.samples()
+
+
+@pytest.fixture
+def dice(request):
+    return random.Random(zlib.crc32(request.node.nodeid.encode()))
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_damaged_files_are_refused(name, dice):
+    """`python experiments/fuzz_files.py` does the same ten thousand times."""
+    data, _ = SAMPLES[name]
+    for _ in range(100):
+        with pytest.raises(ValueError, match="damaged"):
+            files.loads(corrupted.damaged(data, dice))
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_forged_files_are_refused_or_harmless(name, dice):
+    data, rows = SAMPLES[name]
+    refused = [corrupted.check_forged(corrupted.forged(data, dice), rows) for _ in range(200)]
+    assert np.mean(refused) > 0.5
+    assert not corrupted.check_forged(data, rows)
+
+
+def set_at(path, at, value):
+    """A forgery: one element of one tensor."""
+
+    def change(model, tensors):
+        tensors[path] = tensors[path].copy()
+        tensors[path][at] = value
+
+    return change
+
+
+def put(**values):
+    """A forgery: some values of the state ("__" stands for a point)."""
+    return lambda model, tensors: model["state"].update(
+        {k.replace("__", "."): v for k, v in values.items()}
+    )
+
+
+def reshaped(path, of):
+    return lambda model, tensors: tensors.update({path: of(tensors[path])})
+
+
+def setting(name, value):
+    return lambda model, tensors: model["settings"].update({name: value})
+
+
+TERMS = "learner.terms."
+FORGED = [
+    ("classifier", put(learner__terms__head=64), r"terms.head must be a whole number from 0 to 63"),
+    ("classifier", put(learner__terms__head=-1), "terms.head"),
+    ("classifier", put(learner__terms__count=21), "terms.count must .* to 20"),
+    ("regressor", put(learner__terms__count=10**6), "terms.count"),
+    ("classifier", put(learner__terms__count=7), "must be 0 where there is no term"),
+    ("classifier", put(learner__terms__head=5), "must"),
+    ("classifier", put(learner__t=3), "births must increase, from 1 to 3 at most"),
+    ("classifier", put(learner__t=2**53 + 1), "learner.t must be a whole number"),
+    ("classifier", put(learner__t=True), "learner.t must be a whole number"),
+    ("classifier", put(learner__t=90.0), "learner.t must be a whole number"),
+    ("classifier", put(learner__dtype="float16"), "dtype must be one of"),
+    ("classifier", put(learner__dtype="float32"), "must be an array of float32; got float64"),
+    ("classifier", put(learner__mistakes=-1), "mistakes"),
+    ("classifier", put(learner__merged=1), "merged must be true or false"),
+    ("classifier", put(learner__extra=1), "learner.extra is not known here"),
+    ("classifier", put(extra=1), "extra is not known here"),
+    ("classifier", set_at("learner.moments.seen", 0, -2), "seen must be at least 0"),
+    ("classifier", set_at("learner.means", 0, np.nan), "means must be finite"),
+    ("classifier", put(learner__clock=5.0), "clock and the time of the last refresh do not fit"),
+    ("classifier", put(learner__clock=5), "clock must be a number, or nothing"),
+    ("timed", put(learner__clock=None), "clock and the time of the last refresh do not fit"),
+    ("timed", put(learner__refreshed=1e9), "clock and the time of the last refresh do not fit"),
+    ("timed", put(learner__clock={"float": "nan"}), "clock must be a number, or nothing"),
+    ("detector", put(recent__at=50), "recent.at must be a whole number from 0 to 49"),
+    ("detector", put(recent__count=51), "recent.count"),
+    ("detector", put(recent__count=20), "recent.count does not fit the scores"),
+    ("detector", reshaped("recent.values", lambda a: a[:0]), "recent"),
+    ("detector", reshaped("warm", lambda a: a[:2]), "warm must have shape"),
+    ("classifier", setting("missing", "mode"), "settings.missing is not what"),
+    ("classifier", put(learner__terms__panels=2), "panels stands twice"),
+    ("classifier", put(learner__frame=3), "makes no sense"),
+    ("classifier", put(classes__labels=["a", "b"]), "labels must be distinct, one for each"),
+    ("classifier", put(classes__labels=["a", "b", "a"]), "labels must be distinct"),
+    ("classifier", put(classes__labels=["a", "b", None]), "labels must not hold NaN or nothing"),
+    ("classifier", put(classes__labels=["a", "b", ["c"]]), "makes no sense"),
+    ("classifier", put(classes__labels={"tuple": ["a", "b", "c"]}), "labels must be a list"),
+    ("classifier", put(classes__seen=[True, False, True]), "seen must be two flags"),
+    ("classifier", put(classes__binary=True), "seen must be two flags"),
+    ("classifier", put(classes__named=-1), "named"),
+    ("classifier", put(classes__labels=["a", "b"], classes__seen=[True, True]),
+     "classes do not fit 3 outputs"),
+    ("classifier", put(counts=[1, 2]), "counts must be at least 1"),
+    ("classifier", put(counts=[1, 2, 0]), "counts must be at least 1"),
+    ("classifier", put(counts=[1, 2, 3.0]), "counts must hold values of type int"),
+    ("classifier", put(feature_names=["a", "b"]), "feature_names must be one per feature"),
+    ("classifier", put(feature_names=["a", "b", 3]), "feature_names must hold values of type str"),
+    ("texts", put(feature_names=[]), "feature_names must be one per feature"),
+    ("regressor", put(flat=1), "flat must be true or false"),
+    ("norm", put(flat=True), "flat does not fit 3 targets"),
+    ("regressor", set_at(TERMS + "births", 0, 89), "births must increase"),
+    ("classifier", set_at(TERMS + "births", 0, -1), "births must be at least 0"),
+    ("classifier", set_at(TERMS + "births", 30, 1), "births must be 0 where"),
+    ("classifier", set_at(TERMS + "norms", (0, 30), 1), "norms must be 0 where"),
+    ("classifier", set_at(TERMS + "norms", (0, 0), np.nan), "norms must be at least 0"),
+    ("classifier", set_at(TERMS + "coef", (0, 0, 30), -0.0), "coef must be 0 where"),
+    ("classifier", set_at(TERMS + "coef", (0, 0, 0), np.inf), "coef must be finite"),
+    ("classifier", set_at(TERMS + "panels", (0, 0, 30), 1), "panels must be 0 where"),
+    ("classifier", set_at(TERMS + "panels", (0, 0, 0), np.nan), "panels must not hold NaN"),
+    ("classifier", set_at("learner.state", (0, 0), 0.0), "a scale of 0"),
+    ("classifier", set_at("learner.state", (0, 17), -1.0), "counts at least 0"),
+    ("classifier", set_at("learner.state", (0, 1), np.nan), "state must be finite"),
+    ("classifier", set_at("learner.moments.variance", 0, -1), "variance must be at least 0"),
+    ("classifier", set_at("learner.moments.mean", 0, np.inf), "mean must be finite"),
+    ("classifier", set_at("learner.frame.width", 0, 0.0), "width must be at least"),
+    ("classifier", set_at("learner.frame.unit", 0, -1.0), "unit must be at least"),
+    ("classifier", set_at("learner.frame.center", 0, np.nan), "center must be finite"),
+    ("regressor", set_at("learner.targets.spread", 0, 0.0), "spread must be at least"),
+    ("classifier", reshaped("learner.state", lambda a: a[:2]), "coef must have shape"),
+    ("classifier", reshaped("learner.state", lambda a: a[:, :9]), r"state must have shape \['any'"),
+    ("classifier", reshaped("learner.known", lambda a: a[:2]), "must have shape .2."),
+    ("classifier", reshaped("learner.known", lambda a: a[:0]), "known does not fit the kernel"),
+    ("classifier", reshaped("learner.known", lambda a: a[None]), "known must be an array with one"),
+    ("classifier", reshaped(TERMS + "births", lambda a: a.astype("<i4")), "array of int64"),
+    ("classifier", reshaped(TERMS + "norms", lambda a: a[:, :63]), "norms must have shape"),
+    ("tree", reshaped(TERMS + "levels", lambda a: a + 1), "levels do not fit"),
+    ("tree", reshaped(TERMS + "pieces", lambda a: -a), "pieces must be at least 1"),
+    ("tree", set_at(TERMS + "panels", (0, 0, 0), np.inf), "points must be finite"),
+    ("centers", set_at("learner.map.draws", 3, 4), "draws must each lie below"),
+    ("centers", set_at("learner.map.draws", 3, -1), "draws must be at least 0"),
+    ("centers", reshaped("learner.map.draws", lambda a: a[:-1]), "map.draws must hold one number"),
+    ("centers", reshaped("learner.map.points", lambda a: np.tile(a, (9, 1))), "at most 6"),
+    ("centers", reshaped("learner.theta", lambda a: a[:, 1:]), "theta must have shape"),
+    ("given", set_at("learner.map.points", (0, 0), 0.0), "points must be the given ones"),
+    ("weights", reshaped("learner.total", lambda a: a[:0]), "total must have shape"),
+    ("texts", set_at(TERMS + "pieces", (0, 0), 2**31), "utf-32"),
+    ("texts", set_at(TERMS + "which", 0, 999), "which does not fit the pieces"),
+    ("texts", set_at(TERMS + "which", 0, 1), "must"),
+    ("texts", set_at(TERMS + "lengths", 0, 2**60), "which does not fit the pieces"),
+    ("texts", set_at(TERMS + "births", 1, 1), "births must increase"),
+    ("texts", set_at(TERMS + "amounts", 1, np.nan), "amounts must be finite"),
+    ("classifier", lambda model, tensors: tensors.update({"parameters.0": np.zeros(2)}),
+     "a tensor belongs to no parameter"),
+    ("classifier", lambda model, tensors: tensors.update({"other": np.zeros(2)}), "other is not"),
+    ("classifier", setting("scale", 1), "settings.scale is not what"),
+    ("classifier", setting("extra", 1), "settings.extra is not what"),
+    ("classifier", setting("kernel", "gaussian"), "settings.kernel is not what"),
+    ("detector", setting("intercept", True), "settings.intercept is not what a novelty"),
+    ("classifier", setting("loss", {"part": "loss/squared", "parameters": {}}), "targets"),
+    ("classifier", setting("loss", {"part": "loss/novelty", "parameters": {}}), "is for novelty"),
+    ("classifier", setting("loss", {"part": "loss/none", "parameters": {}}), "makes no sense"),
+    ("linear", setting("expansion", {"part": "expansion/centers", "parameters": {"centers": 3}}),
+     "must hold"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "change", "message"), FORGED, ids=map(str, range(len(FORGED))))
+def test_what_no_run_can_have_left_is_refused(name, change, message):
+    """Most of these would have made the compiled core read where it must not."""
+    _, held, tensors = container.unpack(SAMPLES[name][0])
+    change(held, tensors)
+    with pytest.raises(ValueError, match=message):
+        files.loads(b"".join(container.pack(held, tensors)))
+
+
+def test_a_sample_is_not_drawn_longer_than_the_file():
+    """The draws of a reservoir are made when it is opened: 16 GB here, from a file of 3 KB."""
+    _, held, tensors = container.unpack(SAMPLES["centers"][0])
+    held["settings"]["expansion"]["parameters"]["sample"] = 2**31
+    with pytest.raises(ValueError, match="draws must hold one number for each of sample"):
+        files.loads(b"".join(container.pack(held, tensors)))
+
+
+def test_an_eigenvalue_is_not_computed_for_a_file(monkeypatch):
+    """Of k at the given points, which takes their number cubed; only the theory's step asks."""
+    rng = np.random.default_rng(0)
+    rule = corrupted.rules.Norma(learning_rate="theory", regularization=0.1)
+    made = corrupted.KernelClassifier(
+        expansion=expansions.Centers(rng.normal(size=(9, 2))), rule=rule, scale=False
+    )
+    data = files.dumps(made.partial_fit(rng.normal(size=(20, 2)), rng.integers(0, 2, 20)))
+    monkeypatch.setattr(np.linalg, "eigvalsh", lambda *a: pytest.fail("an eigenvalue"))
+    assert files.loads(data).t_ == 20
+
+
+def test_a_layout_that_does_not_fit_is_not_used():
+    """That of the other core, or nonsense: the trees are divided anew, with the same sums."""
+    _, held, tensors = container.unpack(SAMPLES["tree"][0])
+    rows = SAMPLES["tree"][1]
+    expected = files.loads(SAMPLES["tree"][0]).predict(rows)
+    n = held["state"]["learner.terms.count"]
+    for heights, levels, pieces in (
+        ([], [], []), ([1, 1, 1], [n, n, n], [1] * 3 * n), ([1], [2], [1, n - 1]),
+        ([2] * 3, [n, 1] * 3, [*[1] * n, n] * 3), ([30] * 3, [n] * 90, [1] * 90 * n),
+        ([1] * 3, [1] * 3, [2**62] * 3),
+    ):  # fmt: skip
+        layout = {"heights": heights, "levels": levels, "pieces": pieces}
+        new = {f"{TERMS}{k}": np.array(v, np.int64) for k, v in layout.items()}
+        loaded = files.loads(b"".join(container.pack(held, {**tensors, **new})))
+        assert loaded.predict(rows) == pytest.approx(expected, rel=1e-9)
+        corrupted.use(loaded, rows)
+
+
+def test_deep_json():
+    for text in ("[" * 200_000, '{"a":' * 200_000, "[" * 900 + "]" * 900):
+        meta = {**container._metadata({}), "model": text}
+        header = container.compact({"__metadata__": meta}).encode()
+        with pytest.raises(ValueError, match="cannot load this model"):
+            files.loads(corrupted.sealed(header, b""))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"average":false', '"average":false,"average":true', "a key stands twice"),
+        ('"average":false', '"average":1e999', "1e999 is too large"),
+        ('"average":false', '"average":-1e999', "-1e999 is too large"),
+        ('"average":false', '"average":NaN', "NaN is no number of JSON"),
+        ('"average":false', '"average":-Infinity', "-Infinity is no number of JSON"),
+        ('"average":false', f'"average":{"9" * 5000}', "cannot load"),
+        ('"average":false', '"average":{"scalar":"bool","value":5}', "5 is no bool"),
+        ('"average":false', '"average":{"scalar":"float32","value":0.1}', "0.1 is no float32"),
+        ('"average":false', '"average":{"scalar":"int8","value":300}', "cannot load"),
+        ('"average":false', '"average":{"scalar":"object","value":1}', "cannot load"),
+        ('"average":false', '"average":false,"p":1', "unexpected keyword argument 'p'"),
+        ('"estimator":"KernelClassifier"', '"estimator":"load"', "estimator must be one of"),
+        ('"estimator":"KernelClassifier"', '"estimator":"losses"', "estimator must be one of"),
+    ],
+)
+def test_json_is_read_strictly(old, new, message):
+    length = int.from_bytes(SAMPLES["new"][0][:8], "little")
+    text = SAMPLES["new"][0][8 : 8 + length].decode()
+    escaped = [t.replace('"', '\\"') for t in (old, new)]
+    assert escaped[0] in text
+    forged = text.replace(*escaped, 1).encode()
+    with pytest.raises(ValueError, match=message):
+        files.loads(corrupted.sealed(forged, b""))
+
+
+def test_truth_values_are_0_or_1():
+    header, held, rest = corrupted.opened(SAMPLES["classifier"][0])
+    at = header["learner.known"]["data_offsets"][0]
+    assert rest[at] == 1
+    forged = corrupted._closed(header, held, rest[:at] + b"\x02" + rest[at + 1 :])
+    with pytest.raises(ValueError, match=r"learner.known' holds truth values other than 0 and 1"):
+        files.loads(forged)
+
+
+def test_a_kernel_nested_too_deep():
+    part = {"part": "kernel/gaussian", "parameters": {}}
+    for _ in range(150):
+        part = {"part": "kernel/scaled", "parameters": {"kernel": part, "factor": 1.0}}
+    held = {"estimator": "KernelRegressor", "parameters": {"kernel": part}}
+    with pytest.raises(ValueError, match="nested deeper than"):
+        files.loads(b"".join(container.pack(held, {})))
+
+
+def test_every_single_byte_counts():
+    data, _ = SAMPLES["new"]
+    for at in range(len(data)):
+        changed = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+        with pytest.raises(ValueError, match="damaged"):
+            files.loads(changed)
