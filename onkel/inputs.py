@@ -94,7 +94,7 @@ def numeric_rows(
         rows: Any = SparseRows(X, dtype)
     else:
         if hasattr(X, "to_numpy"):
-            X = X.to_numpy()
+            X = _frame_values(X, gaps)
         rows = _to_float(X, dtype)
         if rows.ndim != 2:
             raise ValueError(
@@ -112,6 +112,16 @@ def numeric_rows(
             f"X has {rows.shape[1]} features, but {owner} is expecting {width} features as input."
         )
     return rows
+
+
+def _frame_values(X: Any, gaps: bool) -> Any:
+    """Return a frame's values; pandas' own missing values as NaN, where there may be gaps."""
+    if gaps:
+        try:
+            return X.to_numpy(dtype=np.float64, na_value=np.nan)
+        except (TypeError, ValueError):
+            pass  # not pandas, or not numbers: that is said elsewhere
+    return X.to_numpy()
 
 
 def _to_float(X: Any, dtype: Any) -> Array:
@@ -228,6 +238,15 @@ def same_length(X: Sequence[Any] | Any, y: Any) -> None:
         )
 
 
+def _labels_of(y: Sequence[Any]) -> Array:
+    """Return a list as an array; words beside other things stay what they are."""
+    if len({isinstance(v, str) for v in y}) < 2:
+        return np.asarray(y)
+    found = np.empty(len(y), dtype=object)
+    found[:] = y
+    return found
+
+
 def as_vector(y: Any, owner: str, warn: bool = True) -> Array:
     """Return y as a 1-d array; a column is flattened with a warning."""
     if y is None:
@@ -236,7 +255,7 @@ def as_vector(y: Any, owner: str, warn: bool = True) -> Array:
         )
     if hasattr(y, "to_numpy"):
         y = y.to_numpy()
-    y = np.asarray(y)
+    y = _labels_of(y) if isinstance(y, (list, tuple)) else np.asarray(y)
     if y.ndim == 2 and y.shape[1] == 1:
         if warn:
             warnings.warn(

@@ -106,7 +106,7 @@ def merge(
     if not isinstance(refit, (bool, np.bool_)):
         raise ValueError(f"merge: refit must be True or False; got {refit!r}.")
     with ExitStack() as held:  # in one order everywhere: no two calls wait for each other
-        for lock in sorted({m._learner.lock for m in models}, key=id):
+        for lock in sorted({m._lock for m in models}, key=id):
             held.enter_context(lock)
         for j, model in enumerate(models):
             _check_alike(models[0], model, j)

@@ -58,6 +58,14 @@ class Saved:
             raise self.refuse(name, f"must be a whole number from {low} to {high}; got {value!r}")
         return value
 
+    def number(self, name: str, low: float | None = None) -> float:
+        """Take a finite number."""
+        value = self.value(name)
+        if type(value) is float and math.isfinite(value) and (low is None or value >= low):
+            return value
+        least = "" if low is None else f" of at least {low:g}"
+        raise self.refuse(name, f"must be a finite number{least}; got {value!r:.60}")
+
     def maybe(self, name: str) -> float | None:
         """Take a finite number, or nothing."""
         value = self.value(name)

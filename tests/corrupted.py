@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from onkel import (
+    Hedged,
     KernelClassifier,
     KernelRegressor,
     LinearClassifier,
@@ -47,6 +48,8 @@ NASTY: tuple[Any, ...] = (
     {"part": "expansion/window", "parameters": {"tolerance": 1e-300}},
     {"part": "expansion/tree", "parameters": {}},
     {"part": "kernel/spectrum", "parameters": {"length": 10**6}},
+    {"estimator": "KernelClassifier", "parameters": {}}, {"estimator": "Hedged", "parameters": {}},
+    {"estimator": "NoveltyDetector", "parameters": {"nu": 0.2}},
 )  # fmt: skip
 NUMBERS = (0.0, -0.0, 1.0, -1.0, 1e308, -1e308, 5e-324, float("nan"), float("inf"), -float("inf"))
 
@@ -79,8 +82,27 @@ def samples() -> dict[str, tuple[bytes, Any]]:
         "linear": (LinearClassifier(p=3.0, scale=False).partial_fit(X, labels), X),
         "weights": (LinearRegressor(average=True).partial_fit(X, X), X),
         "texts": (KernelClassifier(kernel="spectrum").partial_fit(texts, labels[:15]), texts),
+        **_mixtures(X, y, labels),
     }
     return {name: (files.dumps(model), rows) for name, (model, rows) in made.items()}
+
+
+def _mixtures(X: Any, y: Any, labels: Any) -> dict[str, tuple[Any, Any]]:
+    """Return a mixture for each task, and one that has learned nothing."""
+    window = expansions.Window(terms=30)
+    members = [
+        KernelClassifier(kernels.Gaussian(0.3), expansion=window),
+        LinearClassifier(),
+        KernelClassifier(kernels.Laplacian(0.3), rule="projection", expansion=window),
+        KernelClassifier(expansion=expansions.Centers(4, sample=40)),
+    ]
+    targets = np.column_stack([y, -y])
+    return {
+        "votes": (Hedged(members=members).partial_fit(X, labels), X),
+        "means": (Hedged("regression").partial_fit(X.astype("f4"), targets), X),
+        "alerts": (Hedged("novelty", nu=0.1).partial_fit(X), X),
+        "bank": (Hedged(members=members), X),
+    }
 
 
 # -- damaged ---------------------------------------------------------------------------------------
@@ -334,9 +356,12 @@ def check_forged(data: bytes, rows: Any) -> bool:
 
 def use(model: Any, rows: Any) -> None:
     """Make the calls that a user would make; each may refuse, none may do worse."""
-    if getattr(vars(model).get("expansion"), "sample", None) == 2**31:
-        return  # a parameter like any other, but such a reservoir takes 8 bytes for each row of it
-    dtype = model._learner.dtype if hasattr(model, "_learner") else "f8"
+    members = vars(model).get("members")
+    for made in (model, *(members if isinstance(members, (list, tuple)) else ())):
+        if getattr(getattr(made, "__dict__", {}).get("expansion"), "sample", None) == 2**31:
+            return  # a parameter like any other, but such a reservoir takes 8 bytes for each row
+    begun = model._begun()
+    dtype = begun._learner.dtype if hasattr(begun, "_learner") else "f8"
     rows = rows if type(rows) is list else rows.astype(dtype)
     y = np.arange(len(rows)) % 2
     calls = (

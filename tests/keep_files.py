@@ -1,6 +1,7 @@
 """Write the files that ``tests/files/test_kept.py`` loads for ever: once for each format version.
 
-``python tests/keep_files.py`` after the version has been raised; a folder that is there stays.
+``python tests/keep_files.py`` after the version has been raised, or an estimator has come; a file
+that is there stays.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from onkel import (
+    Hedged,
     KernelClassifier,
     KernelRegressor,
     LinearClassifier,
@@ -59,21 +61,36 @@ def models() -> dict[str, tuple[Any, Any, Any]]:
         "detector": (NoveltyDetector(nu=0.1, warmup=10, recent=20), X, y),
         "linear_classifier": (LinearClassifier(rule=rules.Alma(), p=3.0), X, labels),
         "linear_regressor": (LinearRegressor(), X, y),
+        "hedged_classification": (Hedged(members=_members(window)), X, labels),
+        "hedged_regression": (Hedged("regression"), X, y),
+        "hedged_novelty": (Hedged("novelty", nu=0.1), X, y),
         "new": (KernelRegressor(kernel=kernels.Matern() + 2.0 * kernels.Linear()), X, y),
     }  # fmt: skip
 
 
+def _members(window: Any) -> list[Any]:
+    """Return settings for a mixture: two that share a ring, two that stand alone."""
+    return [
+        KernelClassifier(kernels.Gaussian(0.5), expansion=window),
+        LinearClassifier(loss="logistic"),
+        KernelClassifier(kernels.Laplacian(0.5), rule="projection", expansion=window),
+        KernelClassifier(rule="romma"),
+    ]
+
+
 def shown(model: Any, rows: Any) -> list[Any]:
     """Return what a model predicts, as JSON has it."""
-    name = "score_samples" if isinstance(model, NoveltyDetector) else "predict"
-    return getattr(model, name)(rows).tolist() if hasattr(model, "_learner") else []
+    name = "score_samples" if hasattr(model, "score_samples") else "predict"
+    return getattr(model, name)(rows).tolist() if model.__sklearn_is_fitted__() else []
 
 
 def main() -> None:
     """Write each model after half of its stream, and what it predicts then and at the end."""
     folder = DATA / f"format-{files.FORMAT}"
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for name, (model, rows, y) in models().items():
+        if (folder / f"{name}.json").exists():
+            continue
         if name != "new":
             model.partial_fit(rows[:24], y[:24])
         model.save(folder / f"{name}.safetensors")

@@ -22,6 +22,7 @@ from onkel import (
     schedules,
 )
 from onkel.core.layout import Field
+from onkel.estimators.classes import Classes, LoneClasses
 from onkel.learner import Settings, start
 
 COMPILED = core.BACKEND != "numpy"
@@ -353,3 +354,10 @@ def test_many_terms_and_many_folds(rng, dtype, memory):
     tolerance = 1e-9 if dtype == np.float64 else 1e-3
     assert np.max(np.abs(a - b)) <= tolerance * max(1.0, np.max(np.abs(b)))
     assert lane.size == slow.size == 3000
+
+
+def test_a_tie_of_classes_is_a_mistake():
+    known = LoneClasses(Classes.given(["a", "b", "c"]))
+    assert known.mistake("b", np.array([0.0, 1.0, 1.0]))
+    assert not known.mistake("b", np.array([0.0, 1.0, 0.5]))
+    assert known.prediction(np.array([0.0, 1.0, 1.0])) == "b"

@@ -225,9 +225,10 @@ def fixed_share(losses: Array, rate: float, share: float, weights: Array) -> tup
         return before, gap
     for t, loss in enumerate(losses):
         before[t] = weights
-        mean = float(weights @ loss)
-        weights *= np.exp(-rate * (loss - mean))
+        mean, counts = float(weights @ loss), weights > 0
+        least = float(loss[counts].min())  # of those that count: nothing overflows
+        weights[counts] *= np.exp(-rate * (loss[counts] - least))
         total = float(weights.sum())
-        gap[t] = math.log(total) / rate
+        gap[t] = mean - least + math.log(total) / rate
         weights[:] = (1 - share) * (weights / total) + share / len(weights)
     return before, gap

@@ -114,8 +114,8 @@ class Estimator(Saving):
     def _single(self) -> One | None:
         """Return what takes rows one by one, if that is possible here."""
         one: One | None = self.__dict__.get("_one")
-        if one is None:
-            learner: Any = self.__dict__.get("_learner")
+        learner: Any = self.__dict__.get("_learner")
+        if one is None or not one.holds(learner):
             if not One.fits(learner):
                 return None
             one = self._one = One(learner)
@@ -145,8 +145,13 @@ class Estimator(Saving):
         return one.scores if one is not None and one.look(row) else None
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is bound for single rows is bound anew where it is needed."""
-        return {k: v for k, v in self.__dict__.items() if k not in ("_one", "_lone_classes")}
+        """Return a copy of all that calls change; what is bound for single rows is bound anew."""
+        with self._lock:
+            state = {k: v for k, v in self.__dict__.items() if k not in ("_one", "_lone_classes")}
+            for name in ("_learner", "_classes", "class_count_", "recent_"):
+                if name in state:
+                    state[name] = state[name].copy()
+        return state
 
     def _safe(self, weight: Array, force: bool = False) -> Learner:
         """Return the learner, or a copy where the call will come to it in several pieces.

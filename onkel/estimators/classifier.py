@@ -309,6 +309,7 @@ class Classifier(Estimator):
         p = 0.5 * (1.0 + np.tanh(0.5 * decision)) + 1e-300
         return p / p.sum(axis=1, keepdims=True)
 
+    @guarded
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy."""
         right = self.predict(X) == self._labels(y)

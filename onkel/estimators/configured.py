@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from onkel import expansions, kernels, losses, rules
+from onkel.estimators.guard import Guarded
 from onkel.learner import Settings
 from onkel.params import Accept, Part, nested_changes
 
@@ -23,7 +24,7 @@ N_JOBS = Accept(low=-1, high_open=True, whole=True, none=True, hint="-1 uses eve
 _COMMON = {"passes": Accept(low=1, high_open=True, whole=True), "n_jobs": N_JOBS}
 
 
-class Configured:
+class Configured(Guarded):
     """An estimator's parameters, checked when learning begins."""
 
     task: ClassVar[str]

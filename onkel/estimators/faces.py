@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,9 +17,11 @@ from onkel.estimators.configured import threads_of
 from onkel.estimators.detector import NoveltyDetector
 from onkel.estimators.guard import guarded
 from onkel.estimators.regressor import Regressor
+from onkel.estimators.saving import as_dict
 from onkel.kernels import Gaussian
-from onkel.learner import KINDS, Mixture, Settings
+from onkel.learner import KINDS, Mixture, Settings, resumed_mixture, start_parts
 from onkel.params import Accept
+from onkel.saved import Saved
 
 Array = NDArray[Any]
 
@@ -41,6 +43,20 @@ class Plan:
     kernel: Any
     members: list[Any] | None
     missing: str = "error"
+
+
+def _check_alike(task: str, bank: list[Settings]) -> None:
+    """Refuse settings that cannot take the same rows."""
+    if len({settings.missing for settings in bank}) > 1:
+        raise ValueError("Hedged: members must all have the same missing=.")
+    domains = {settings.kernel.domain for settings in bank}
+    if len(domains) > 1:
+        raise ValueError("Hedged: members must all take numbers, or all take strings.")
+    if task == "novelty" and domains == {"strings"}:
+        raise ValueError(
+            "Hedged: novelty is judged on rows made up from numbers, which strings have not. "
+            "Use NoveltyDetector."
+        )
 
 
 class _Face(Estimator):
@@ -90,17 +106,8 @@ class _Face(Estimator):
         for i, member in enumerate(found):
             self._check_member(i, member)
         bank = [member._settings() for member in found]
-        kernels = [settings.kernel for settings in bank]
-        if len({settings.missing for settings in bank}) > 1:
-            raise ValueError("Hedged: members must all have the same missing=.")
-        if len({k.domain for k in kernels}) > 1:
-            raise ValueError("Hedged: members must all take numbers, or all take strings.")
-        if self.task == "novelty" and kernels[0].domain == "strings":
-            raise ValueError(
-                "Hedged: novelty is judged on rows made up from numbers, which strings have not. "
-                "Use NoveltyDetector."
-            )
-        return Plan(kernels[0], found, bank[0].missing)
+        _check_alike(self.task, bank)
+        return Plan(bank[0].kernel, found, bank[0].missing)
 
     def _check_member(self, i: int, member: Any) -> None:
         if not isinstance(member, Estimator) or isinstance(member, _Face):
@@ -140,10 +147,61 @@ class _Face(Estimator):
         threads = threads_of(self.n_jobs)
         bank: list[Settings] = [replace(m._settings(), threads=threads) for m in chosen]
         rate = RATES[self.task] if self.rate is None else float(self.rate)
-        kind = KINDS[self.task]
-        learner = kind(bank, features, columns, dtype, rate, float(self.share))
+        parts = start_parts(bank, features, columns, dtype)
+        learner = KINDS[self.task](bank, parts, rate, float(self.share))
         learner.names = chosen
         return learner
+
+    # -- files ---------------------------------------------------------------------------------
+
+    def _dump_settings(self) -> dict[str, Any] | None:
+        """Return what the mixture was made of; each of a member's settings as a list over them."""
+        if not hasattr(self, "_learner"):
+            return None
+        mixture = self._learner
+        each = [as_dict(settings) for settings in mixture.settled()]
+        found = {name: [settings[name] for settings in each] for name in each[0]}
+        numbers = {"task": self.task, "rate": mixture.rate, "share": mixture.share}
+        return {**numbers, "members": mixture.names, **found}
+
+    def _dump_learner(self) -> dict[str, Any]:
+        found: dict[str, Any] = self._learner.dump()
+        return found
+
+    def _resumed_learner(self, settings: dict[str, Any], saved: Saved) -> Any:
+        held = Saved(settings, "settings.")
+        held.word("task", [self.task])
+        rate, share = held.number("rate", low=0.0), held.number("share", low=0.0)
+        if not (rate > 0 and share < 1):
+            raise held.refuse("rate", f"must be above 0 and the share below 1; got {rate}, {share}")
+        names, bank = held.items("members"), self._resumed_bank(held)
+        held.finish()
+        if not all(isinstance(m, Estimator) and m.task == self.task for m in names):
+            raise held.refuse("members", f"must be estimators for {self.task}")
+        if not bank or len(names) != len(bank):
+            raise held.refuse("members", f"must be as many as there are settings, {len(bank)}")
+        self._check_resumed(bank)
+        learner = resumed_mixture(self.task, bank, rate, share, saved)
+        learner.names = self.members = names
+        return learner
+
+    def _resumed_bank(self, held: Saved) -> list[Settings]:
+        """Return the settings of each member, from one list for each name."""
+        lists = {f.name: held.items(f.name) for f in fields(Settings) if f.name != "threads"}
+        for name, values in lists.items():
+            if len(values) != len(lists["kernel"]):
+                raise held.refuse(name, "must have one value for each member")
+        each = zip(*lists.values(), strict=True)
+        return [self._resumed_settings(dict(zip(lists, one, strict=True))) for one in each]
+
+    def _check_resumed(self, bank: list[Settings]) -> None:
+        """Refuse settings that no mixture can have been made of."""
+        _check_alike(self.task, bank)
+        by_clock = any(is_duration(getattr(s.rule, "memory", None)) for s in bank)
+        if by_clock or any(s.loss.task != self.task for s in bank):
+            raise ValueError(f"settings are not those of members for {self.task}.")
+        if self.task == "novelty" and len({s.loss.nu for s in bank}) > 1:
+            raise ValueError("settings.loss must have one nu for all members.")
 
     @property
     @guarded

@@ -4,9 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from threading import RLock
+from typing import Any, Self, TypeVar
 
 Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+class Guarded:
+    """A model with a lock of its own, which is no attribute that could be copied or compared."""
+
+    __slots__ = ("_lock",)
+    _lock: Any
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        model = super().__new__(cls)
+        model._lock = RLock()
+        return model
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy has a lock of its own."""
+        return self.__dict__.copy()
 
 
 def guarded(method: Method) -> Method:
@@ -14,10 +31,7 @@ def guarded(method: Method) -> Method:
 
     @wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        learner = self.__dict__.get("_learner")
-        if learner is None:
-            return method(self, *args, **kwargs)
-        with learner.lock:
+        with self._lock:
             return method(self, *args, **kwargs)
 
     return call  # type: ignore[return-value]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from typing import Any, Self
 
 from numpy.typing import NDArray
@@ -10,11 +11,13 @@ from numpy.typing import NDArray
 from onkel import inputs
 from onkel.estimators.base import Estimator
 from onkel.estimators.faces import FACES
+from onkel.estimators.guard import Guarded, guarded
+from onkel.saved import Saved
 
 Array = NDArray[Any]
 
 
-class Hedged:
+class Hedged(Guarded):
     """A bank of settings side by side, mixed so that the best of them need not be known.
 
     ``w_i <- (1 - share) w_i exp(-rate l_i) / (sum of the same) + share / members``
@@ -132,17 +135,20 @@ class Hedged:
         """What the task brings beside the methods below."""
         if name in ("weights_", "members_"):  # a property that found nothing learned
             raise inputs.not_fitted(type(self).__name__)
-        if name not in _OF_TASK.get(self.__dict__.get("task", ""), ()):
+        task = self.__dict__.get("task")
+        if not isinstance(task, str) or name not in _OF_TASK.get(task, ()):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self._face(), name)
 
     # -- learning ------------------------------------------------------------------------------
 
+    @guarded
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Forget everything, then pass over the rows once, in order."""
         self._model = self._fresh().fit(X, y, **params)
         return self
 
+    @guarded
     def partial_fit(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
     ) -> Self:
@@ -152,6 +158,7 @@ class Hedged:
         self._model = face
         return self
 
+    @guarded
     def predict_then_learn(
         self, X: Any, y: Any = None, output: str = "prediction", classes: Any = None,
         sample_weight: Any = None,
@@ -172,6 +179,7 @@ class Hedged:
             raise ValueError(f"classes= is for classification; this task is {self.task!r}.")
         return {"classes": classes} if self.task == "classification" else {}
 
+    @guarded
     def learn_one(self, row: Any, y: Any = None) -> Self:
         """Learn one row."""
         face = self._face()
@@ -179,23 +187,51 @@ class Hedged:
         self._model = face
         return self
 
+    # -- files ---------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file, all of it or (should that fail) nothing.
+
+        ``onkel.load(path)`` gives it back, and it goes on learning with the very same bits.
+
+        Parameters
+        ----------
+        path : str or path
+            A file that is there already is replaced, in one instant.
+        """
+        from onkel import files
+
+        files.save(self, path)
+
+    def _begun(self) -> Any:
+        """Return what holds the learner, None before anything is learned."""
+        return self.__dict__.get("_model")
+
+    def _resume(self, settings: dict[str, Any], saved: Saved) -> None:
+        """Become the fitted model that a file holds."""
+        task = Saved(settings, "settings.").word("task", [*FACES])
+        face = FACES[task](**{**self.get_params(), "task": task})
+        face._resume(settings, saved)
+        self._model = face
+
     # -- predicting and reporting ----------------------------------------------------------------
 
+    @guarded
     def predict(self, X: Any) -> Array:
         """Return the label, the value, or -1 (an alert) and +1 for each row."""
         found: Array = self._face().predict(X)
         return found
 
+    @guarded
     def predict_one(self, row: Any) -> Any:
         """Predict one row."""
         return self._face().predict_one(row)
 
     @property
+    @guarded
     def weights_(self) -> Array:
         """The weight of each member now."""
-        mixture = self._face()._fitted()
-        with mixture.lock:
-            found: Array = mixture.weights.copy()
+        found: Array = self._face()._fitted().weights.copy()
         return found
 
     @property

@@ -96,7 +96,7 @@ class Regressor(Estimator):
             y = y.to_numpy()
         try:
             Y = np.asarray(y, np.float64)
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             raise ValueError(f"y must hold numbers; {error}.") from None
         if Y.ndim not in (1, 2) or (Y.ndim == 2 and Y.shape[1] == 0):
             raise ValueError(
@@ -195,6 +195,7 @@ class Regressor(Estimator):
                 f"loss=losses.EpsilonInsensitive(nu=0.1); this {type(self).__name__} has {loss!r}."
             )
 
+    @guarded
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return R^2, averaged over the targets."""
         learner, rows, (Y, _) = self._fitted(), self._rows(X), self._targets(y)

@@ -17,6 +17,13 @@ from onkel.losses import Loss
 from onkel.rules import Rule
 from onkel.saved import Saved
 
+
+def as_dict(settings: Settings) -> dict[str, Any]:
+    """Return settings by name, less the threads: those are of the machine that reads."""
+    names = [f.name for f in fields(settings) if f.name != "threads"]
+    return {name: getattr(settings, name) for name in names}
+
+
 _KINDS = {"kernel": Kernel, "loss": Loss, "rule": Rule, "expansion": Expansion}
 
 
@@ -39,32 +46,42 @@ class Saving(Configured):
 
         files.save(self, path)
 
+    def _begun(self) -> Saving:
+        """Return what holds the learner: the estimator itself."""
+        return self
+
     def _dump_settings(self) -> dict[str, Any] | None:
         """Return what the learner was made of, which parameters set later do not change."""
         if not hasattr(self, "_learner"):
             return None
         settings = self._learner.settings
-        found = {f.name: getattr(settings, f.name) for f in fields(settings)}
-        del found["threads"]  # those of the machine that reads it
-        return {**found, "rule": settings.rule.settled(self._learner.rule)}
+        return {**as_dict(settings), "rule": settings.rule.settled(self._learner.rule)}
 
     def _dump(self) -> dict[str, Any]:
         """Return what a file must hold beside parameters and settings."""
         names = getattr(self, "feature_names_in_", None)
         known = {} if names is None else {"feature_names": names.tolist()}
-        return {"learner": learners.dump(self._learner), **known}
+        return {"learner": self._dump_learner(), **known}
+
+    def _dump_learner(self) -> dict[str, Any]:
+        return learners.dump(self._learner)
 
     def _resume(self, settings: dict[str, Any], saved: Saved) -> None:
         """Become the fitted model that a file holds."""
-        learner = learners.resumed(self._resumed_settings(settings), saved.inside("learner"))
-        if learner.loss.task != self.task:
-            raise saved.refuse("learner", f"is for {learner.loss.task}, not for {self.task}")
+        learner = self._resumed_learner(settings, saved.inside("learner"))
         if saved.peek("feature_names") is not None:
             names = saved.items("feature_names", str)
-            if learner.on_strings or len(names) != len(learner.known):
+            strings = learner.kernel.domain == "strings"
+            if strings or len(names) != len(learner.moments.mean):
                 raise saved.refuse("feature_names", "must be one per feature")
             self.feature_names_in_ = np.array(names, dtype=object)
         self._learner = learner
+
+    def _resumed_learner(self, settings: dict[str, Any], saved: Saved) -> Learner:
+        learner = learners.resumed(self._resumed_settings(settings), saved)
+        if learner.loss.task != self.task:
+            raise ValueError(f"the learner is for {learner.loss.task}, not for {self.task}.")
+        return learner
 
     def _resumed_settings(self, found: dict[str, Any]) -> Settings:
         """Return checked settings; more threads than processors would be of no use."""

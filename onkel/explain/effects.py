@@ -266,7 +266,7 @@ def sharpened(likeness: Array, weight: Array, least: float = 10.0) -> Array:
 
     How many terms weights are worth is ``(sum w)^2 / sum w^2``; `least` of them should be left.
     """
-    most = float(likeness.max(initial=0.0))
+    most = float(likeness[weight > 0].max(initial=0.0))
     if not most > 0:
         return weight
     power = likeness / most

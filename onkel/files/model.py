@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onkel.files.container import FORMAT
-from onkel.files.parameters import Reader, Writer
+from onkel.files.parameters import MEMBERS, Reader, Writer, estimator_of
 from onkel.saved import Saved
 
 Array = NDArray[Any]
 Model = dict[str, Any]
 
-ESTIMATORS = (
-    "KernelClassifier", "KernelRegressor", "LinearClassifier", "LinearRegressor", "NoveltyDetector",
-)  # fmt: skip
+ESTIMATORS = (*MEMBERS, "Hedged")
 """What a file may hold: public names of the package, for ever."""
 
 UPGRADES: dict[int, Callable[[Model, dict[str, Array]], None]] = {}
@@ -36,25 +32,24 @@ def describe(estimator: Any) -> tuple[Model, dict[str, Array]]:
     While another thread learns, this is the model before or after one of its calls.
     """
     kind = type(estimator).__name__
-    if kind not in ESTIMATORS or type(estimator) is not _estimator(kind):
+    if kind not in ESTIMATORS or type(estimator) is not estimator_of(kind):
         raise ValueError(
             f"save writes {', '.join(ESTIMATORS)}; got a {kind}. A class of your own can hold one "
             "of these and save that."
         )
-    learner = getattr(estimator, "_learner", None)
-    with nullcontext() if learner is None else learner.lock:
-        return _describe(kind, estimator)
+    with estimator._lock:
+        return _describe(kind, estimator, estimator._begun())
 
 
-def _describe(kind: str, estimator: Any) -> tuple[Model, dict[str, Array]]:
+def _describe(kind: str, estimator: Any, begun: Any) -> tuple[Model, dict[str, Array]]:
     writer = Writer()
     model: Model = {"estimator": kind}
     model["parameters"] = _each(writer, estimator.get_params(deep=False))
-    settings = estimator._dump_settings()
+    settings = None if begun is None else begun._dump_settings()
     if settings is None:
         return model, writer.tensors
     model["settings"] = _each(writer, settings)
-    model["state"], tensors = _split(writer, estimator._dump())
+    model["state"], tensors = _split(writer, begun._dump())
     return model, {**writer.tensors, **tensors}
 
 
@@ -88,7 +83,7 @@ def rebuild(version: int, model: Model, tensors: dict[str, Array], own: Mapping[
     reader.check_own()
     whole = Saved(model)
     kind = whole.word("estimator", ESTIMATORS)
-    estimator = _estimator(kind)(**_read(reader, whole.value("parameters")))
+    estimator = estimator_of(kind)(**_read(reader, whole.value("parameters")))
     if whole.peek("settings") is not None:
         settings = _read(reader, whole.value("settings"))
         saved = Saved(_joined(reader, whole.value("state"), tensors))
@@ -121,8 +116,3 @@ def _joined(reader: Reader, values: Model, tensors: Mapping[str, Array]) -> Mode
             raise ValueError(f"{name} stands twice in the file.")
         at[last] = leaf
     return tree
-
-
-def _estimator(kind: str) -> Any:
-    """Return the class by its public name; files stand below the estimators and cannot import."""
-    return getattr(import_module("onkel"), kind)

@@ -10,6 +10,7 @@ import datetime
 import math
 import operator
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,16 @@ _SCALARS = (
     np.float16, np.float32, np.float64, np.str_,
 )  # fmt: skip
 _SCALAR_NAMES = {kind.__name__: kind for kind in _SCALARS}
+MEMBERS = (
+    "KernelClassifier", "KernelRegressor", "LinearClassifier", "LinearRegressor", "NoveltyDetector",
+)  # fmt: skip
+"""Estimators that may stand inside another one, as its members: their parameters only."""
 DEEPEST = 100
+
+
+def estimator_of(kind: str) -> Any:
+    """Return the class by its public name; files stand below the estimators and cannot import."""
+    return getattr(import_module("onkel"), kind)
 
 
 class Writer:
@@ -89,6 +99,9 @@ class Writer:
             return {"dict": pairs}
         if isinstance(value, Part):
             return self._part(value, depth)
+        kind = type(value).__name__
+        if kind in MEMBERS and type(value) is estimator_of(kind):
+            return {"estimator": kind, "parameters": self._inside(value, depth)}
         if callable(value) and not isinstance(value, type) and name in FUNCTIONS:
             slot = FUNCTIONS[name]
             return {"function": self._name(slot, value, value), "slot": slot}
@@ -104,7 +117,7 @@ class Writer:
             found["parameters"] = self._inside(part, depth)
         return found
 
-    def _inside(self, part: Part, depth: int) -> dict[str, Any]:
+    def _inside(self, part: Any, depth: int) -> dict[str, Any]:
         inside = part.get_params(deep=False).items()
         return {name: self.value(v, name, depth + 1) for name, v in inside}
 
@@ -241,6 +254,12 @@ class Reader:
     def _parameters(self, inside: dict[str, Any], depth: int) -> dict[str, Any]:
         return {name: self.value(v, depth) for name, v in inside.items()}
 
+    def _read_estimator(self, text: dict[str, Any], depth: int) -> Any:
+        kind, inside = _only(text, "estimator", "parameters")
+        if kind not in MEMBERS:
+            raise ValueError(f"a member must be one of {list(MEMBERS)}; got {kind!r:.60}.")
+        return estimator_of(kind)(**self._parameters(inside, depth))
+
     def _given(self, slot: str, name: str) -> Any:
         given = self._own[slot]
         return given[name] if isinstance(given, dict) else given
@@ -265,6 +284,7 @@ class Reader:
 _MARKS = {
     "float": Reader._read_float, "scalar": Reader._read_scalar, "tuple": Reader._read_tuple,
     "dict": Reader._read_dict, "array": Reader._read_array, "part": Reader._read_part,
+    "estimator": Reader._read_estimator,
     "own": Reader._read_own, "function": Reader._read_function,
     "timedelta": Reader._read_timedelta, "timedelta64": Reader._read_timedelta64,
 }  # fmt: skip

@@ -2,10 +2,10 @@
 
 from onkel.learner.bank import Bank
 from onkel.learner.base import Learner
-from onkel.learner.blends import KINDS
+from onkel.learner.blends import KINDS, resumed_mixture
 from onkel.learner.grow import with_features
 from onkel.learner.merging import Merged, merged
-from onkel.learner.mixture import Mixture
+from onkel.learner.mixture import Mixture, start_parts
 from onkel.learner.one import One
 from onkel.learner.primal import PrimalLearner
 from onkel.learner.resume import dump, resumed, start
@@ -14,5 +14,6 @@ from onkel.learner.terms import TermLearner
 
 __all__ = [
     "KINDS", "Bank", "Learner", "Merged", "Mixture", "One", "PrimalLearner", "Settings",
-    "TermLearner", "dump", "merged", "resumed", "start", "with_features",
+    "TermLearner", "dump", "merged", "resumed", "resumed_mixture", "start", "start_parts",
+    "with_features",
 ]  # fmt: skip

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from threading import RLock
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,6 +27,7 @@ from onkel.learner.settings import Settings
 from onkel.learner.terms import TermLearner
 from onkel.losses import Loss
 from onkel.rules.base import BoundRule
+from onkel.saved import Saved
 from onkel.scaling import Moments, Targets
 
 Array = NDArray[Any]
@@ -84,7 +84,6 @@ class Bank(TermLearner):
         self.rule = Together([m.rule for m in self.members])
         self.dtype = np.dtype(dtype)
         self.t, self.mistakes, self.on_strings = 0, 0, False
-        self.lock = RLock()
         self.clock = self.refreshed = None
         self.state = np.zeros((0, len(Field)))
         self.moments = Moments(
@@ -267,6 +266,14 @@ class Bank(TermLearner):
         lost = np.einsum("ic,ci->c", np.abs(terms.coefs(0, count)), size[mine])
         self.state[:, Field.DROPPED] += np.abs(self.state[:, Field.SCALE]) * lost
         with_cache(terms, lambda: terms.drop(count))
+
+    # -- files ---------------------------------------------------------------------------------
+
+    def restore_f(self, saved: Saved, frame: Frame) -> None:
+        """Become the f that a file holds; a full ring would have let points go already."""
+        super().restore_f(saved, frame)
+        if self.terms.count >= self.window.cap:
+            raise saved.refuse("terms.count", f"must be below {self.window.cap}")
 
 
 def with_cache(terms: DenseTerms, change: Callable[[], None]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from threading import RLock
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -56,8 +55,6 @@ class Learner(Refusals):
         self.dtype = np.dtype(dtype)
         self.t = 0
         self.mistakes = 0
-        self.lock = RLock()
-        """Shared by all copies: calls at one model wait for each other."""
         self.state = np.zeros((0, len(Field)))
         self.on_strings = self.kernel.domain == "strings"
         self.moments = Moments(
@@ -172,14 +169,6 @@ class Learner(Refusals):
             for name in self.shared:
                 setattr(other, name, getattr(self, name).copy())
         return other
-
-    def __getstate__(self) -> dict[str, Any]:
-        """A lock is not for files."""
-        return {k: v for k, v in self.__dict__.items() if k != "lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self.lock = RLock()
 
     # -- predicting ----------------------------------------------------------------------------
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.learner.mixture import Mixture, running_sums
+from onkel.learner.mixture import Mixture, Part, resumed_parts, running_sums
 from onkel.learner.settings import Settings
 from onkel.losses import Logistic, SoftMargin
+from onkel.saved import Saved
 from onkel.scaling import SMALLEST_SPREAD, Moments, next_refresh
 
 Array = NDArray[Any]
@@ -77,11 +78,17 @@ class Means(Mixture):
     HORIZON = 1000
 
     def __init__(
-        self, members: Sequence[Settings], features: int, columns: int, dtype: Any, rate: float,
-        share: float,
-    ) -> None:  # fmt: skip
-        super().__init__(members, features, columns, dtype, rate, share)
-        self.usual = np.zeros(columns)
+        self, members: Sequence[Settings], parts: list[Part], rate: float, share: float
+    ) -> None:
+        super().__init__(members, parts, rate, share)
+        self.usual = np.zeros(self.columns)
+
+    def dump(self) -> dict[str, Any]:
+        return {**super().dump(), "usual": self.usual.copy()}
+
+    def restore(self, saved: Saved) -> None:
+        super().restore(saved)
+        self.usual = saved.array("usual", (self.columns,), np.float64, low=0.0)
 
     def _mix(self, scores: Array, Y: Array) -> Array:
         errors = np.abs(scores - Y[:, None, :])
@@ -142,10 +149,10 @@ class Alerts(Mixture):
     """Before so many trials there are no looks: too little is known to make rows up."""
 
     def __init__(
-        self, members: Sequence[Settings], features: int, columns: int, dtype: Any, rate: float,
-        share: float,
-    ) -> None:  # fmt: skip
-        super().__init__(members, features, columns, dtype, rate, share)
+        self, members: Sequence[Settings], parts: list[Part], rate: float, share: float
+    ) -> None:
+        super().__init__(members, parts, rate, share)
+        features = len(self.moments.mean)
         self.nu = float(members[0].loss.nu)  # type: ignore[arg-type]
         self.theta = 0.0
         self.alerts = 0.0
@@ -155,7 +162,26 @@ class Alerts(Mixture):
         self.sizes = np.zeros(len(members))
         """Sum of the sizes since the last look."""
         self.recent = np.zeros((self.PROBES, features))
-        self.ranges = Moments(features, float(4 * self.EVERY), float(np.finfo(dtype).eps))
+        self.ranges = Moments(features, float(4 * self.EVERY), float(np.finfo(self.dtype).eps))
+
+    def dump(self) -> dict[str, Any]:
+        rows = {"recent": self.recent.copy(), "ranges": self.ranges.dump()}
+        sizes = {"size_of": self.size_of.copy(), "sizes": self.sizes.copy()}
+        counts = {"theta": self.theta, "alerts": self.alerts, "weight": self.weight}
+        return {**super().dump(), **counts, **sizes, **rows}
+
+    def restore(self, saved: Saved) -> None:
+        super().restore(saved)
+        self.theta = saved.number("theta")
+        self.alerts = saved.number("alerts", low=0.0)
+        self.weight = saved.number("weight", low=0.0)
+        count, features = len(self.members), len(self.moments.mean)
+        self.size_of = saved.array("size_of", (count,), np.float64, low=SMALLEST_SPREAD)
+        self.sizes = saved.array("sizes", (count,), np.float64, low=0.0)
+        self.recent = saved.array("recent", (self.PROBES, features), np.float64)
+        if np.any(self.recent[self.t :]):
+            raise saved.refuse("recent", "must be 0 where there is no row")
+        self.ranges.restore(saved.inside("ranges"), features)
 
     def learn(
         self, X: Any, Y: Array, weight: Array, own: Array | None = None, first: int = 0,
@@ -234,4 +260,16 @@ def last_look(t: int, memory: int) -> int:
     return max((t >> 1) if t <= memory // 4 else t - memory // 4, 0)
 
 
-KINDS = {"classification": Votes, "regression": Means, "novelty": Alerts}
+KINDS: dict[str, type[Mixture]] = {
+    "classification": Votes, "regression": Means, "novelty": Alerts,
+}  # fmt: skip
+
+
+def resumed_mixture(
+    task: str, members: Sequence[Settings], rate: float, share: float, saved: Saved
+) -> Mixture:
+    """Return the mixture that a file holds."""
+    mixture = KINDS[task](members, resumed_parts(members, saved.inside("parts")), rate, share)
+    mixture.restore(saved)
+    saved.finish()
+    return mixture

@@ -44,7 +44,7 @@ def with_features(learner: LearnerT, values: Array) -> LearnerT:
     values = np.asarray(values, np.float64)
     features = len(learner.frame.center) + len(values)
     wide = type(learner)(learner.settings, features, learner.columns, learner.dtype)
-    wide.t, wide.mistakes = learner.t, learner.mistakes
+    wide.t, wide.mistakes, wide.merged = learner.t, learner.mistakes, learner.merged
     wide.state = learner.state.copy()
     wide.targets = learner.targets.copy()
     wide.targets.moments.horizon = wide.moments.horizon

@@ -9,7 +9,7 @@ learner.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from threading import RLock
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -18,17 +18,19 @@ from numpy.typing import NDArray
 from onkel.core.bank import fixed_share
 from onkel.learner.bank import Bank
 from onkel.learner.base import Learner
-from onkel.learner.primal import PrimalLearner
+from onkel.learner.resume import dump, opened, resumed_group, width_of
 from onkel.learner.settings import Settings
 from onkel.learner.terms import TermLearner
+from onkel.saved import Saved
+from onkel.scaling import Moments
 
 Array = NDArray[Any]
 
 Part = tuple[Learner, list[int]]
 
 
-def start_parts(members: Sequence[Settings], features: int, columns: int, dtype: Any) -> list[Part]:
-    """Return learners for the members, with the numbers of the members that each holds.
+def grouped(members: Sequence[Settings], features: int) -> list[list[int]]:
+    """Return the members' numbers, those together that share points.
 
     Members that can share points do; the largest such group is the last, which learns in place.
     """
@@ -36,17 +38,34 @@ def start_parts(members: Sequence[Settings], features: int, columns: int, dtype:
     for i, settings in enumerate(members):
         key = Bank.key(settings, features)
         groups.setdefault(("alone", i) if key is None else key, []).append(i)
-    parts: list[Part] = []
+    found = []
     for held in sorted(groups.values(), key=len):
-        chosen = [members[i] for i in held]
-        if len(held) == 1:
-            kind = PrimalLearner if chosen[0].expansion.primal else TermLearner
-            parts.append((kind(chosen[0], features, columns, dtype), held))
-        else:
-            order = Bank.in_order(chosen, features)
-            bank = Bank([chosen[i] for i in order], features, columns, dtype)
-            parts.append((bank, [held[i] for i in order]))
-    return sorted(parts, key=lambda part: isinstance(part[0], TermLearner))
+        order = [0] if len(held) == 1 else Bank.in_order([members[i] for i in held], features)
+        found.append([held[i] for i in order])
+    return sorted(found, key=lambda held: not members[held[0]].expansion.primal)
+
+
+def start_parts(members: Sequence[Settings], features: int, columns: int, dtype: Any) -> list[Part]:
+    """Return learners for the members, with the numbers of the members that each holds."""
+    return [
+        (opened([members[i] for i in held], features, columns, dtype), held)
+        for held in grouped(members, features)
+    ]
+
+
+def resumed_parts(members: Sequence[Settings], saved: Saved) -> list[Part]:
+    """Return the learners that a file holds, of members that are grouped as they always are."""
+    first = saved.inside("0")
+    parts: list[Part] = []
+    for i, held in enumerate(grouped(members, width_of(members[0], first))):
+        inside = first if i == 0 else saved.inside(str(i))
+        if inside.items("held", int) != held:
+            raise inside.refuse("held", f"must be {held}: the members that share points")
+        parts.append((resumed_group([members[i] for i in held], inside), held))
+    if len({(p.t, p.columns // len(h), p.dtype, len(p.known)) for p, h in parts}) > 1:
+        raise saved.refuse("0", "and the other parts must have learned the same rows")
+    saved.finish()
+    return parts
 
 
 class Mixture:
@@ -56,8 +75,8 @@ class Mixture:
     ----------
     members : sequence of Settings
         The settings side by side.
-    features, columns, dtype
-        As for a :class:`~onkel.learner.base.Learner`; `columns` is the number of outputs.
+    parts : list of (Learner, list of int)
+        Learners, with the numbers of the members that each holds; see :func:`start_parts`.
     rate : float
         Of the exponential weights, eta.
     share : float
@@ -65,13 +84,12 @@ class Mixture:
     """
 
     def __init__(
-        self, members: Sequence[Settings], features: int, columns: int, dtype: Any, rate: float,
-        share: float,
-    ) -> None:  # fmt: skip
+        self, members: Sequence[Settings], parts: list[Part], rate: float, share: float
+    ) -> None:
         self.members = list(members)
         self.names: list[Any] = list(members)
         """What the members are called in reports."""
-        self.parts = start_parts(members, features, columns, dtype)
+        self.parts = parts
         self.rate, self.share = rate, share
         count = len(members)
         self.weights = np.full(count, 1.0 / count)
@@ -84,16 +102,6 @@ class Mixture:
         self.judged = 0
         """Trials that have moved the weights."""
         self.mistakes = 0
-        self.lock = RLock()
-        """Shared by all copies: calls at one model wait for each other."""
-
-    def __getstate__(self) -> dict[str, Any]:
-        """A lock is not for files."""
-        return {k: v for k, v in self.__dict__.items() if k != "lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self.lock = RLock()
 
     # -- what estimators ask a learner -----------------------------------------------------------
 
@@ -178,10 +186,48 @@ class Mixture:
         """Return an independent copy."""
         other = object.__new__(type(self))
         other.__dict__.update(
-            {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in vars(self).items()}
+            {
+                k: v.copy() if isinstance(v, (np.ndarray, Moments)) else v
+                for k, v in vars(self).items()
+            }
         )
         other.parts = [(part.copy(), held) for part, held in self.parts]
         return other
+
+    # -- files ---------------------------------------------------------------------------------
+
+    def settled(self) -> list[Settings]:
+        """Return the members' settings with what was computed for them as numbers."""
+        found = list(self.members)
+        for part, held in self.parts:
+            bound = [m.rule for m in part.members] if isinstance(part, Bank) else [part.rule]
+            for i, rule in zip(held, bound, strict=True):
+                found[i] = replace(found[i], rule=found[i].rule.settled(rule))
+        return found
+
+    def dump(self) -> dict[str, Any]:
+        """Return what a file must hold of a mixture, beside its members' settings."""
+        return {
+            "weights": self.weights.copy(),
+            "losses": self.losses.copy(),
+            "loss_total": self.loss_total,
+            "gap_total": self.gap_total,
+            "judged": self.judged,
+            "mistakes": self.mistakes,
+            "parts": {str(i): {"held": h, **dump(part)} for i, (part, h) in enumerate(self.parts)},
+        }
+
+    def restore(self, saved: Saved) -> None:
+        """Become what a file holds; the parts are there already."""
+        count = len(self.members)
+        self.weights = saved.array("weights", (count,), np.float64, low=0.0)
+        if abs(self.weights.sum() - 1.0) > 1e-6:
+            raise saved.refuse("weights", "must have a sum of 1")
+        self.losses = saved.array("losses", (count,), np.float64, low=0.0)
+        self.loss_total = saved.number("loss_total", low=0.0)
+        self.gap_total = saved.number("gap_total")
+        self.judged = saved.whole("judged", high=self.t)
+        self.mistakes = saved.whole("mistakes")
 
     # -- the members' answers ------------------------------------------------------------------
 

@@ -21,7 +21,8 @@ class One:
     """
 
     def __init__(self, learner: TermLearner) -> None:
-        self.learner, self.terms = learner, learner.terms
+        self.learner, self.terms, self.state = learner, learner.terms, learner.state
+        self.seen = learner.moments.seen
         self.until = next_refresh(learner.t, learner.rule.memory)
         self.dtype, self.first, self.rates = learner.dtype, 0, [0.0][:0]
         self.duration = learner.rule.duration
@@ -36,6 +37,15 @@ class One:
             (self.scores, limits),
         )  # fmt: skip
         self._learn = self.bound.learn if c == 1 else self.bound.learn_all
+
+    def holds(self, learner: Any) -> bool:
+        """Whether these are still the learner's arrays; a call that was refused puts in others."""
+        return (
+            self.learner is learner
+            and self.terms is learner.terms
+            and self.state is learner.state
+            and self.seen is learner.moments.seen
+        )
 
     @staticmethod
     def fits(learner: Any) -> bool:

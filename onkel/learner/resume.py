@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from onkel.core.frame import Frame
 from onkel.core.layout import Field
+from onkel.learner.bank import Bank
 from onkel.learner.base import Learner
 from onkel.learner.primal import PrimalLearner
 from onkel.learner.settings import Settings
@@ -28,6 +30,15 @@ def start(
     """Return a learner that has seen nothing, of the kind that the expansion asks for."""
     kind = PrimalLearner if settings.expansion.primal else TermLearner
     return kind(settings, features, columns, dtype)
+
+
+def opened(
+    group: Sequence[Settings], features: int, columns: int, dtype: Any
+) -> TermLearner | PrimalLearner:
+    """Return a learner that has seen nothing, for one setting or for several that share points."""
+    if len(group) == 1:
+        return start(group[0], features, columns, dtype)
+    return Bank(group, features, columns, dtype)
 
 
 def dump(learner: Learner) -> dict[str, Any]:
@@ -52,14 +63,22 @@ def dump(learner: Learner) -> dict[str, Any]:
 
 def resumed(settings: Settings, saved: Saved) -> Learner:
     """Return the learner that a file holds."""
-    features = _features(settings, saved)
+    return resumed_group([settings], saved)
+
+
+def resumed_group(group: Sequence[Settings], saved: Saved) -> Learner:
+    """Return the learner that a file holds of one setting, or of several that share points."""
+    features = width_of(group[0], saved)
+    group[0].expansion.foresee(saved)  # what opening would cost
     dtype = saved.word("dtype", ("float32", "float64"))
-    learner = start(settings, features, 0, dtype)
+    learner = opened(group, features, 0, dtype)
     learner.t = saved.whole("t")
     learner.mistakes = saved.whole("mistakes")
     if saved.flag("merged"):
         learner.merged = True
     learner.state = _state(saved)
+    if len(learner.state) % len(group):
+        raise saved.refuse("state", f"must have as many outputs for each of {len(group)} members")
     learner.known = saved.array("known", (features,), bool)
     learner.means = saved.array("means", (features,), np.float64)
     _restore_clock(learner, saved)
@@ -75,15 +94,14 @@ def resumed(settings: Settings, saved: Saved) -> Learner:
     return learner
 
 
-def _features(settings: Settings, saved: Saved) -> int:
-    """Return the width of a row, told by an array; look ahead at what opening would cost."""
+def width_of(settings: Settings, saved: Saved) -> int:
+    """Return the width of a row, told by an array."""
     known = saved.peek("known")
     if not isinstance(known, np.ndarray) or known.ndim != 1:
         raise saved.refuse("known", "must be an array with one value per feature")
     strings = settings.kernel.domain == "strings"
     if strings != (len(known) == 0):
         raise saved.refuse("known", f"does not fit the kernel, with {len(known)} features")
-    settings.expansion.foresee(saved)
     return len(known)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from functools import wraps
 from itertools import pairwise
 from threading import RLock
@@ -82,8 +83,12 @@ class Face(base.Estimator):
         self._lock = RLock()
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy has a lock of its own."""
-        return {k: v for k, v in self.__dict__.items() if k != "_lock"}
+        """Return model and columns as they fit each other; a copy has a lock of its own."""
+        with self._lock:
+            state = {k: v for k, v in self.__dict__.items() if k != "_lock"}
+            model, columns = self._held
+            state["_held"] = (deepcopy(model), columns.copy())
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

@@ -62,6 +62,114 @@ def setting(name, value):
     return lambda model, tensors: model["settings"].update({name: value})
 
 
+def one_setting(name, at, change):
+    """A forgery: something of one member of a mixture."""
+
+    def put_in(model, tensors):
+        model["settings"][name][at] = change(model["settings"][name][at])
+
+    return put_in
+
+
+def dropped(name):
+    return lambda model, tensors: model["settings"][name].pop()
+
+
+def without_part(number):
+    """A forgery: one part of a mixture is missing."""
+
+    def take_out(model, tensors):
+        for held in (model["state"], tensors):
+            for name in [n for n in held if n.startswith(f"learner.parts.{number}.")]:
+                del held[name]
+
+    return take_out
+
+
+def full_ring(model, tensors):
+    """A forgery: a ring that has no room for another row, which no ring is left with."""
+    for i in (0, 2):
+        model["settings"]["expansion"][i]["parameters"]["terms"] = 29
+
+
+def part(kind, **parameters):
+    return lambda _: {"part": kind, "parameters": parameters}
+
+
+RING = "learner.parts.2."
+"""Of the sample "votes": its parts are the weights, the centres, and the ring of two members."""
+FORGED_MIXTURES = [
+    ("votes", setting("task", "regression"), "settings.members must be estimators for regression"),
+    ("votes", setting("task", "clustering"), "settings.task must be one of"),
+    ("votes", setting("task", []), "settings.task must be one of"),
+    ("votes", setting("rate", 0.0), "settings.rate must be above 0 and the share below 1"),
+    ("votes", setting("rate", 1), "settings.rate must be a finite number"),
+    ("votes", setting("rate", {"float": "nan"}), "settings.rate must be a finite number"),
+    ("votes", setting("share", 1.0), "settings.rate must be above 0 and the share below 1"),
+    ("votes", setting("share", -0.1), "settings.share must be a finite number of at least 0"),
+    ("votes", setting("extra", 1), "settings.extra is not known here"),
+    ("votes", setting("loss", None), "settings.loss must be a list"),
+    ("votes", setting("members", []), "settings.members must be as many as there are settings, 4"),
+    ("votes", dropped("members"), "settings.members must be as many as there are settings"),
+    ("votes", dropped("loss"), "settings.loss must have one value for each member"),
+    ("votes", one_setting("members", 0, lambda _: 3), "members must be estimators for class"),
+    ("votes", one_setting("members", 0, lambda _: {"estimator": "Hedged", "parameters": {}}),
+     "a member must be one of"),
+    ("votes", one_setting("members", 0, lambda _: {"estimator": [], "parameters": {}}),
+     "a member must be one of"),
+    ("votes", one_setting("members", 0, lambda _: {"estimator": "LinearRegressor",
+     "parameters": {}}), "members must be estimators for class"),
+    ("votes", one_setting("members", 0, lambda _: {"estimator": "KernelClassifier",
+     "parameters": {"p": 1}}), "unexpected keyword"),
+    ("votes", one_setting("kernel", 0, lambda _: "gaussian"), "settings.kernel is not what"),
+    ("votes", one_setting("kernel", 0, part("kernel/spectrum")), "all take numbers, or all take"),
+    ("votes", one_setting("kernel", 0, part("kernel/laplacian")), "held must be"),
+    ("votes", one_setting("missing", 0, lambda _: "mean"), "the same missing="),
+    ("votes", one_setting("loss", 0, part("loss/squared")), "not those of members for class"),
+    ("votes", one_setting("rule", 0, part("rule/norma", memory="3h")), "not those of members"),
+    ("votes", one_setting("rule", 2, part("rule/alma")), "held must be"),
+    ("votes", one_setting("expansion", 2, part("expansion/window", terms=9)), "held must be"),
+    ("votes", one_setting("expansion", 3, part("expansion/centers", centers=5, sample=2**31)),
+     "draws must hold one number for each of sample"),
+    ("alerts", one_setting("loss", 1, part("loss/novelty", nu=0.3)), "one nu for all members"),
+    ("alerts", one_setting("intercept", 1, lambda _: True), "settings.intercept is not what"),
+    ("votes", put(learner__parts__2__held=[2, 0]), r"held must be \[0, 2\]"),
+    ("votes", put(learner__parts__2__held=[0]), "parts.2.held must be"),
+    ("votes", put(learner__parts__2__t=91), "the other parts must have learned the same rows"),
+    ("votes", put(learner__parts__0__dtype="float32"), "must have learned the same rows"),
+    ("votes", put(learner__parts__3__t=1), "parts.3 is not known here"),
+    ("votes", without_part(0), "parts.0.known must be an array"),
+    ("votes", without_part(1), "parts.1.held is missing"),
+    ("votes", without_part(2), "parts.2.held is missing"),
+    ("votes", put(learner__parts__2__terms__count=30), "births must increase"),
+    ("votes", full_ring, "parts.2.terms.count must be below 29"),
+    ("votes", reshaped(RING + "state", lambda a: a[:5]), "as many outputs for each of 2 members"),
+    ("votes", reshaped(RING + "state", lambda a: a[:4]), "coef must have shape"),
+    ("votes", reshaped("learner.parts.0.known", lambda a: a[:2]), "must have shape"),
+    ("votes", reshaped("learner.weights", lambda a: a[:2]), "weights must have shape .4."),
+    ("votes", set_at("learner.weights", 0, 0.9), "weights must have a sum of 1"),
+    ("votes", set_at("learner.weights", 0, -0.1), "weights must be at least 0"),
+    ("votes", set_at("learner.weights", 0, np.nan), "weights must be finite"),
+    ("votes", set_at("learner.losses", 0, -1.0), "losses must be at least 0"),
+    ("votes", put(learner__loss_total={"float": "inf"}), "loss_total must be a finite number"),
+    ("votes", put(learner__gap_total=1), "gap_total must be a finite number"),
+    ("votes", put(learner__judged=91), "judged must be a whole number from 0 to 90"),
+    ("votes", put(learner__mistakes=-1), "mistakes"),
+    ("votes", put(learner__usual=1.0), "learner.usual is not known here"),
+    ("votes", put(classes__labels=["a", "b"], classes__seen=[True, True]), "do not fit 3 outputs"),
+    ("votes", put(feature_names=["a", "b"]), "feature_names must be one per feature"),
+    ("means", reshaped("learner.usual", lambda a: a[:1]), "usual must have shape .2."),
+    ("means", set_at("learner.usual", 0, -1.0), "usual must be at least 0"),
+    ("means", put(flat=True), "flat does not fit 2 targets"),
+    ("alerts", put(learner__theta={"float": "nan"}), "theta must be a finite number"),
+    ("alerts", put(learner__alerts=-1.0), "alerts must be a finite number of at least 0"),
+    ("alerts", set_at("learner.size_of", 0, 0.0), "size_of must be at least"),
+    ("alerts", set_at("learner.sizes", 0, -1.0), "sizes must be at least 0"),
+    ("alerts", set_at("learner.recent", (0, 0), np.nan), "recent must be finite"),
+    ("alerts", reshaped("learner.recent", lambda a: a[:9]), "recent must have shape .64, 3."),
+    ("alerts", reshaped("learner.ranges.mean", lambda a: a[:2]), "mean must have shape .3."),
+]  # fmt: skip
+
 TERMS = "learner.terms."
 FORGED = [
     ("classifier", put(learner__terms__head=64), r"terms.head must be a whole number from 0 to 63"),
@@ -166,6 +274,7 @@ FORGED = [
     ("classifier", setting("loss", {"part": "loss/none", "parameters": {}}), "makes no sense"),
     ("linear", setting("expansion", {"part": "expansion/centers", "parameters": {"centers": 3}}),
      "must hold"),
+    *FORGED_MIXTURES,
 ]  # fmt: skip
 
 

@@ -294,13 +294,15 @@ void fixed_share(const In<double>& losses, double rate, double share, const Out<
   nb::gil_scoped_release release;
   for (size_t t = 0; t < n; ++t) {
     const double* loss = losses.data() + t * m;
-    double total = 0, mean = 0;
+    double total = 0, mean = 0, least = HUGE_VAL;  // of those that count: nothing overflows
     for (size_t i = 0; i < m; ++i) {
       before.data()[t * m + i] = w[i];
       mean += w[i] * loss[i];
+      if (w[i] > 0) least = std::min(least, loss[i]);
     }
-    for (size_t i = 0; i < m; ++i) total += w[i] *= std::exp(-rate * (loss[i] - mean));
-    gap.data()[t] = std::log(total) / rate;
+    for (size_t i = 0; i < m; ++i)
+      total += w[i] *= w[i] > 0 ? std::exp(-rate * (loss[i] - least)) : 0;
+    gap.data()[t] = mean - least + std::log(total) / rate;
     for (size_t i = 0; i < m; ++i)
       w[i] = (1 - share) * (w[i] / total) + share / static_cast<double>(m);
   }
