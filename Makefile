@@ -11,7 +11,7 @@ SAN := build/sanitize
 CXX_FILES := $(wildcard onkel/core/src/*.cpp onkel/core/src/*.hpp)
 CORE_FILES := pyproject.toml CMakeLists.txt $(CXX_FILES)
 SAN_TESTS := $(wildcard tests/core tests/test_agreement.py tests/test_rules.py tests/test_centers.py \
-  tests/test_trees.py tests/test_one.py tests/test_hedged.py tests/files/test_hostile.py)
+  tests/test_trees.py tests/test_one.py tests/files/test_hostile.py)
 COMPILER := $(shell command -v $(CXX) || command -v c++ || command -v clang++)
 
 # -qq: errors only. The build tools are in .venv, so that a rebuild needs no network either.
