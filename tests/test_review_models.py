@@ -15,13 +15,13 @@ from onkel import (
     KernelClassifier,
     KernelRegressor,
     NoveltyDetector,
-    core,
     expansions,
     kernels,
     merge,
     rules,
 )
 from onkel.core.bank import fixed_share
+from onkel.core.layout import Field
 
 CUBIC = kernels.Polynomial(degree=3, gamma=1.0, offset=1.0)
 
@@ -166,4 +166,18 @@ def test_odd_targets_and_missing_values_of_frames(rng):
     frame = pd.DataFrame({"a": pd.array([1.0, None, 3.0], dtype="Float64"), "b": [1.0, 2.0, 3.0]})
     patient = KernelRegressor(missing="mean").partial_fit(frame, [1.0, 2.0, 3.0])
     assert patient.t_ == 3
-    assert core.BACKEND
+
+
+@pytest.mark.parametrize("terms", [1, 3, 5, 10, 40])
+@pytest.mark.parametrize("scale", [False, True])
+def test_the_norm_of_romma_in_a_small_window(rng, terms, scale):
+    """It grows by orders of magnitude and falls again; rounding of the large one stayed."""
+    X = rng.normal(size=(1500, 3))
+    y = X[:, 0] * X[:, 1] > 0
+    window = expansions.Window(terms=terms)
+    model = KernelClassifier(rule="romma", scale=scale, expansion=window)
+    for i in range(0, 1500, 100):
+        model.partial_fit(X[i : i + 100], y[i : i + 100])
+        learner = model._learner
+        truth = learner.norm2()
+        np.testing.assert_allclose(learner.state[:, Field.NORM2], truth, rtol=1e-6)

@@ -111,6 +111,10 @@ def moments(
 # -- steps -------------------------------------------------------------------------------------
 
 
+FEW = 64
+"""So many terms are soon summed anew, where a norm has grown and fallen."""
+
+
 @dataclass
 class _Block:
     """The block in flight: old terms that may be dropped, then the block's own rows."""
@@ -137,7 +141,8 @@ class _Block:
 
     def settle_norm(self, c: int, square: float, before: float) -> None:
         """Take over ||f||^2; what is left of a sum that has cancelled must not be trusted."""
-        self.stale_norm |= bool(square < 1e-5 * before)
+        wild = self.task.rule.wild and self.live <= FEW
+        self.stale_norm |= bool(square < (0.5 if wild else 1e-5) * before)
         self.state[c, Field.NORM2] = max(square, 0.0)
 
     def keep_in_ball(self) -> None:

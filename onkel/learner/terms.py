@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel import bounds, core
+from onkel.core import numpy_core
 from onkel.core.frame import Frame
 from onkel.core.layout import NO_TERM, STAYS, Field
 from onkel.expansions.dense import DenseTerms
@@ -111,6 +112,8 @@ class TermLearner(Learner):
 
     def block_size(self) -> int:
         """Return how many rows are taken at once; a matter of speed only."""
+        if self.rule.wild and self.terms.count <= numpy_core.FEW:
+            return 8  # a norm that must be summed anew ends a block
         return int(self.terms.block_size())
 
     @property

@@ -96,6 +96,8 @@ class BoundRule:
     """Step of the adaptive number, in units of eta."""
     radius: float = math.inf
     """Of the ball that f stays in."""
+    wild: bool = False
+    """Whether the norm may grow by orders of magnitude, and fall again as terms leave."""
     divides: bool = False
     """Whether steps are divided by k(x, x) or its root, so that its unit matters."""
     memory: float = float("inf")

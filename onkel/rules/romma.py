@@ -69,6 +69,7 @@ class BoundRomma(BoundRule):
     """ROMMA in one of its two forms."""
 
     needs_norm = True
+    wild = True
     divides = True
 
     def __init__(self, aggressive: bool) -> None:
