@@ -194,7 +194,7 @@ class Learner(Refusals):
         """Return rows with missing values as what they stand for."""
         if not (self.moments.gaps and isinstance(X, np.ndarray)):
             return X
-        return np.where(np.isnan(X), self.means.astype(X.dtype), X)
+        return np.where(np.isnan(X), self.means.astype(X.dtype), X) if _has_gaps(X) else X
 
     def limits(self) -> Array:
         """Return each output's threshold now (novelty: that of alerts), in the targets' units."""
@@ -265,8 +265,8 @@ class Learner(Refusals):
         rows = min(len(batch) - start, next_refresh(self.t, self.rule.memory) - self.t)
         if not isinstance(batch.X, (np.ndarray, list)):
             rows = min(rows, 256)  # sparse rows are made dense piece by piece
-        if self.moments.gaps:
-            rows = min(rows, 1024)  # they are copied where values are missing
+        if self.moments.gaps and rows > 1024 and _has_gaps(batch.X[start : start + rows]):
+            rows = 1024  # they are copied where values are missing
         if batch.times is None or self.refreshed is None:
             return rows
         due = self.refreshed + self.rule.duration / 4
@@ -386,3 +386,8 @@ class Learner(Refusals):
         s[:, Field.DROPPED] *= ratio
         s[:, Field.DROPPED_AVERAGE] *= ratio
         self.targets = new
+
+
+def _has_gaps(X: Any) -> bool:
+    """Whether values are missing."""
+    return isinstance(X, np.ndarray) and bool(np.isnan(X).any())

@@ -19,7 +19,8 @@ namespace {
 constexpr int64_t kMostOld = 64;      // terms that a handful of rows may push out
 constexpr int kGroups = 4;            // tiles of rows at a time, where there is much to sum
 constexpr int kOldGroups = 4;         // and of terms that may go, for rules that keep the norm
-constexpr int64_t kShared = 1 << 19;  // from so many stored numbers on
+constexpr int64_t kShared = 1 << 16;  // from so much to sum on
+constexpr int64_t kExp = 16;          // an exponential costs as much as so many features
 constexpr double kFold = 1e-3;        // a global scale below this, or above its inverse, is far
 
 // How many of the oldest terms these rows may push out.
@@ -273,7 +274,7 @@ inline bool learn_block(Lane<T>& k, Scratch<T, R>& memory, int64_t start, int64_
 template <class T, int R>
 inline void learn_rows(Lane<T>& k) {
   const auto memory = std::make_unique<Scratch<T, R>>(k);
-  const bool large = R > 1 && k.count * k.d > kShared;
+  const bool large = R > 1 && k.count * (k.d + kExp) > kShared;
   Team team(large ? k.threads : 1);
   while (k.done < k.rows) {
     const int64_t n = std::min<int64_t>(large ? kGroups * R : R, k.rows - k.done);
