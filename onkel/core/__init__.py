@@ -50,8 +50,10 @@ def _load_native() -> Any:
     return _native
 
 
-_native = _load_native()
-BACKEND = "numpy" if _native is None else f"compiled ({_native.level()})"
+compiled = _load_native()
+"""The compiled core, or None. Not under its module's own name: whoever imports that module, for
+whatever reason, would bind it here and so switch the core."""
+BACKEND = "numpy" if compiled is None else f"compiled ({compiled.level()})"
 
 
 @dataclass(frozen=True)
@@ -159,11 +161,11 @@ def sums(
     coef: Array, threads: int = 1,
 ) -> Array:  # fmt: skip
     """Sum over terms of coef * k(query, term): one row per query, one column per output."""
-    if _native is None:
+    if compiled is None:
         return numpy_core.sums(program, queries, panels, norms, first, used, coef, threads)
     out = np.empty((len(queries), coef.shape[1]))
     x = queries
-    _native.sums(
+    compiled.sums(
         program, x.q, x.v, x.off, x.norm, x.width, panels, norms, first, used, coef, out, threads
     )
     return out
@@ -171,18 +173,18 @@ def sums(
 
 def matrix(program: Program, queries: Queries, rows: Array, norms: Array) -> Array:
     """k(query, row) for all pairs, as float64."""
-    if _native is None:
+    if compiled is None:
         return numpy_core.matrix(program, queries, rows, norms)
     out = np.empty((len(queries), len(rows)))
     x = queries
-    _native.matrix(program, x.q, x.v, x.off, x.norm, x.width, rows, norms, out)
+    compiled.matrix(program, x.q, x.v, x.off, x.norm, x.width, rows, norms, out)
     return out
 
 
 def steps(task: StepInput) -> StepOutput:
     """Run the scalar steps of one block (compiled, where rule and loss are built in)."""
     loss, rule = task.loss.native(), task.rule.native()
-    if _native is None or loss is None or rule is None:
+    if compiled is None or loss is None or rule is None:
         return StepOutput(**numpy_core.steps(task))
     rows, columns = task.y.shape
     wide = 2 * columns if task.average else columns
@@ -191,7 +193,7 @@ def steps(task: StepInput) -> StepOutput:
     limit, coef = np.empty((rows, columns)), np.empty((rows, wide))
     kept, merged = np.zeros((2, rows), np.uint8)
     wiped = np.zeros(columns, np.uint8)
-    dropped, done, bad_row, stale = _native.steps(
+    dropped, done, bad_row, stale = compiled.steps(
         task.kernel, task.base, task.old_coef, task.diag, task.births, task.live, task.first_trial,
         task.y, task.weight, task.eta, task.lam, task.cap, task.hosts, task.oldest, loss, rule,
         task.intercept, task.needs_norm, task.average, task.stop_scale, state, score, mean_score,
@@ -244,13 +246,13 @@ class PrimalOutput:
 def primal(task: PrimalInput) -> PrimalOutput:
     """Learn rows in the primal, one after another in O(d)."""
     loss, rule = task.loss.native(), task.rule.native()
-    if _native is None or loss is None or rule is None:
+    if compiled is None or loss is None or rule is None:
         return PrimalOutput(**numpy_core.primal(task))
     rows, columns = task.y.shape
     score, limit = np.empty((2, rows, columns))
     mean_score = np.empty((rows, columns) if task.average else (0, columns))
     state, theta, total = task.state.copy(), task.theta.copy(), task.total.copy()
-    bad_row = _native.primal(
+    bad_row = compiled.primal(
         task.x, task.y, task.weight, task.eta, task.lam, loss, rule, task.p, task.intercept,
         task.needs_norm, task.average, state, theta, total, score, mean_score, limit,
     )  # fmt: skip
@@ -259,7 +261,7 @@ def primal(task: PrimalInput) -> PrimalOutput:
 
 def has_lane() -> bool:
     """Whether rows can be learned in place by the compiled core."""
-    return _native is not None
+    return compiled is not None
 
 
 def lane(
@@ -272,8 +274,8 @@ def lane(
 
     Returns how many were learned, and the ring's new head and count.
     """
-    assert _native is not None
-    run = _native.lane_f if data[0].dtype == np.float32 else _native.lane_d
+    assert compiled is not None
+    run = compiled.lane_f if data[0].dtype == np.float32 else compiled.lane_d
     return run(
         program, frame, invariant, clip, terms, ring, state, *parts, *flags, first_trial, data, out
     )
@@ -281,8 +283,8 @@ def lane(
 
 def one(dtype: Any, *parts: Any) -> Any:
     """Bind all that learning single rows needs (``src/bind_lane.cpp``)."""
-    assert _native is not None
-    return (_native.OneF if dtype == np.float32 else _native.OneD)(*parts)
+    assert compiled is not None
+    return (compiled.OneF if dtype == np.float32 else compiled.OneD)(*parts)
 
 
 def moments(
@@ -293,5 +295,5 @@ def moments(
     `seen` fades by `fade` before each row (if given). Where not all is `plain`, NaN is a value
     that has not come.
     """
-    run = (numpy_core if _native is None else _native).moments
+    run = (numpy_core if compiled is None else compiled).moments
     run(rows, fade, plain, horizon, seen, mean, variance)

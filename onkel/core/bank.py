@@ -105,9 +105,9 @@ def sums(
 ) -> Array:
     """Sum over terms of coef * k(query, term), each column with the kernel that it belongs to."""
     out = np.zeros((len(queries), ring.coef.shape[1]))
-    if ring.used and core._native is not None:
+    if ring.used and core.compiled is not None:
         single = queries.q.dtype == np.float32
-        run = core._native.bank_sums_f if single else core._native.bank_sums_d
+        run = core.compiled.bank_sums_f if single else core.compiled.bank_sums_d
         run(programs, ends, _rows(queries), _terms(ring), out, threads)
     elif ring.used:
         for program, start, stop in zip(programs, [0, *ends[:-1]], ends, strict=True):
@@ -133,13 +133,13 @@ def steps(task: BankInput) -> BankOutput:
     all members.
     """
     native = [(m.kernel, m.loss.native(), m.rule.native(), m.intercept) for m in task.members]
-    if core._native is None or any(None in n for n in native):
+    if core.compiled is None or any(None in n for n in native):
         return _by_hand(task)
     rows, outputs = task.y.shape
     shape = (len(task.members), rows, outputs)
     state, score, limit, coef = task.state.copy(), *np.empty((3, *shape))
     kept, wiped = np.zeros(rows, np.uint8), np.zeros(len(state), np.uint8)
-    run = core._native.bank_f if task.queries.q.dtype == np.float32 else core._native.bank_d
+    run = core.compiled.bank_f if task.queries.q.dtype == np.float32 else core.compiled.bank_d
     done, bad_row = run(
         task.programs, ends_of(task.members, len(task.programs), outputs), native,
         _rows(task.queries), _terms(task.ring), task.first_trial,
@@ -220,8 +220,8 @@ def fixed_share(losses: Array, rate: float, share: float, weights: Array) -> tup
     """
     before, gap = np.empty(losses.shape), np.empty(len(losses))
     losses = np.ascontiguousarray(losses, np.float64)
-    if core._native is not None:
-        core._native.fixed_share(losses, rate, share, weights, before, gap)
+    if core.compiled is not None:
+        core.compiled.fixed_share(losses, rate, share, weights, before, gap)
         return before, gap
     for t, loss in enumerate(losses):
         before[t] = weights

@@ -33,7 +33,7 @@ def forest(splits: Sequence[Split], weights: Array, columns: int) -> Any:
     weights = np.ascontiguousarray(weights, float)
     if native is None:
         return PlainForest(splits, weights, columns)
-    return core._native.Forest(native, weights, columns)
+    return core.compiled.Forest(native, weights, columns)
 
 
 def additive_matrix(splits: Sequence[Split], weights: Array, X: Array, Z: Array) -> Array:
@@ -42,7 +42,7 @@ def additive_matrix(splits: Sequence[Split], weights: Array, X: Array, Z: Array)
     native = _native_splits(splits)
     if native is not None:
         weights, X, Z = (np.ascontiguousarray(a, float) for a in (weights, X, Z))
-        core._native.additive_matrix(native, weights, X, Z, out)
+        core.compiled.additive_matrix(native, weights, X, Z, out)
         return out
     for j, (split, weight) in enumerate(zip(splits, weights, strict=True)):
         out += weight * _all_pairs(split, X[:, j], Z[:, j])
@@ -51,7 +51,7 @@ def additive_matrix(splits: Sequence[Split], weights: Array, X: Array, Z: Array)
 
 def _native_splits(splits: Sequence[Split]) -> list[Any] | None:
     found = [split.native() for split in splits]
-    return None if core._native is None or None in found else found
+    return None if core.compiled is None or None in found else found
 
 
 def _all_pairs(split: Split, x: Array, z: Array) -> Array:

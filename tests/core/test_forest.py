@@ -17,8 +17,8 @@ from onkel import core
 from onkel.core.forest import PlainForest, additive_matrix, forest
 from onkel.core.split import ExpPoly, Poly
 
-LEVELS = core._native.levels() if core._native else []
-MAKERS = ["plain", *(["compiled"] if core._native else [])]
+LEVELS = core.compiled.levels() if core.compiled else []
+MAKERS = ["plain", *(["compiled"] if core.compiled else [])]
 
 
 @pytest.fixture(params=MAKERS)
@@ -49,13 +49,13 @@ def test_kernels_by_hand():
 @pytest.fixture(params=LEVELS or ["numpy"])
 def level(request):
     """Every instruction set that this processor has."""
-    if not core._native:
+    if not core.compiled:
         yield "numpy"
         return
-    best = core._native.level()
-    core._native.use_level(request.param)
+    best = core.compiled.level()
+    core.compiled.use_level(request.param)
     yield request.param
-    core._native.use_level(best)
+    core.compiled.use_level(best)
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -238,7 +238,7 @@ def test_threads_give_the_same_bits(rng, make):
     Q = rng.uniform(0, 4, size=(333, 2))
     one = ask(trees, Q)
     assert np.array_equal(one, ask(trees, Q, threads=3))
-    if make is forest and core._native:  # nor do they depend on the other rows
+    if make is forest and core.compiled:  # nor do they depend on the other rows
         assert np.array_equal(one[5:6], ask(trees, Q[5:6]))
 
 
@@ -307,7 +307,7 @@ def test_no_rows(make):
     assert not np.any(ask(trees, np.ones((40, 1))))
 
 
-@pytest.mark.skipif(not core._native, reason="of the compiled core, which has a lock")
+@pytest.mark.skipif(not core.compiled, reason="of the compiled core, which has a lock")
 def test_reading_while_another_thread_writes(rng):
     trees, _ = pair = both(forest, [ExpPoly(1.0)], [1.0], 1)
     grow(rng, pair, rng.normal(size=(500, 1)))
@@ -350,7 +350,7 @@ assert trees.count == 1000
 """
 
 
-@pytest.mark.skipif(not core._native, reason="of the compiled core")
+@pytest.mark.skipif(not core.compiled, reason="of the compiled core")
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs to know its own memory")
 @pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="its memory has no limit")
 def test_out_of_memory_rolls_back():
@@ -369,7 +369,7 @@ def test_users_own_split(rng):
     np.testing.assert_allclose(K, np.minimum(X[:, None], X[None]) @ [1.0, 3.0])
 
 
-@pytest.mark.skipif(not core._native, reason="too slow in plain NumPy")
+@pytest.mark.skipif(not core.compiled, reason="too slow in plain NumPy")
 def test_a_million_operations_leave_no_error(rng):
     """Nothing drifts: what a branch says of a child is computed anew with every change."""
     window, block, total = 2000, 1000, 500_000
@@ -412,3 +412,16 @@ def test_a_layout_gives_the_same_bits_again(rng, plain):
         again.build(X[order], coef[order], order, wrong * 2)
         again.query(probe, b)
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+def test_the_choice_of_the_core_stays():
+    """Importing the compiled module by its own name must not switch a run in plain NumPy."""
+    code = (
+        "import importlib.util, onkel.core as core\n"
+        "if importlib.util.find_spec('onkel.core._native'): import onkel.core._native\n"
+        "assert core.compiled is None and core.BACKEND == 'numpy' and not core.has_lane()"
+    )
+    env = {**os.environ, "ONKEL_PURE": "1"}
+    subprocess.run(
+        [sys.executable, "-c", code], check=True, env=env, cwd=Path(core.__file__).parents[2]
+    )
