@@ -56,7 +56,7 @@ $(DONE)/tools: pyproject.toml | $(DONE)/venv
 
 $(DONE)/core: $(CORE_FILES) | $(DONE)/tools
 	@echo "== onkel and its core$(if $(COMPILER),, (no C++ compiler here: plain NumPy))"
-	@$(PIP_INSTALL) -e '.[report]'
+	@$(PIP_INSTALL) -e '.[cli,report]'
 	@$(BIN)/python -W ignore -c 'from onkel.core import BACKEND; print("   core:", BACKEND); \
 	  import sys; sys.exit(3 if BACKEND == "numpy" and sys.argv[1] else 0)' "$(COMPILER)" \
 	  || { [ $$? = 3 ] || exit 1; \

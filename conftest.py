@@ -2,4 +2,18 @@
 
 import importlib.util
 
-collect_ignore_glob = [] if importlib.util.find_spec("river") else ["onkel/river/*"]
+NEEDS = {
+    ("river",): ["onkel/river/*"],
+    ("click",): ["onkel/app/cli.py", "onkel/app/options.py"],
+    ("starlette", "uvicorn", "httptools", "msgspec"): [
+        "onkel/app/service/*",
+        "onkel/app/server.py",
+        "onkel/app/dashboard.py",
+    ],
+}
+collect_ignore_glob = [
+    path
+    for needs, paths in NEEDS.items()
+    if not all(importlib.util.find_spec(need) for need in needs)
+    for path in paths
+]

@@ -239,3 +239,20 @@ def test_the_loss_says_so():
     loss = losses.Novelty(nu=0.1, support=0.3, learn_alerts=False)
     assert loss.native().learn_alerts is False
     assert losses.Novelty(nu=0.1).native().learn_alerts is True
+
+
+@pytest.mark.parametrize("warmup", [0, 70])
+def test_a_judgement_is_score_threshold_and_alert_as_they_stood(rng, warmup):
+    X = rng.normal(size=(300, 2))
+    models = {o: NoveltyDetector(nu=0.1, warmup=warmup) for o in NoveltyDetector.outputs}
+    said = {o: m.predict_then_learn(X, output=o) for o, m in models.items()}
+    judged = said["judgement"]
+    assert judged.shape == (300, 3)
+    assert np.array_equal(judged[:, 0], said["score"])
+    assert np.array_equal(judged[:, 0] - judged[:, 1], said["decision"])
+    assert np.array_equal(judged[:, 2] == 1, said["prediction"] == -1)
+    twin = NoveltyDetector(nu=0.1, warmup=warmup)
+    for row, limit in zip(X[:50], judged[:50, 1], strict=True):  # the threshold before each row
+        before = twin.threshold_ if hasattr(twin, "_learner") else 0.0
+        assert limit == pytest.approx(before, abs=1e-12)
+        twin.learn_one(row)

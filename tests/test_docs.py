@@ -23,7 +23,7 @@ if not DOCS.is_dir():
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
 TEXTS = [*PAGES, ROOT / "DESIGN.md", ROOT / "CHANGELOG.md"]
-NEEDS = {"river": "river"}
+NEEDS = {"river": "river", "service": "starlette", "command_line": "click"}
 """Pages whose code needs an extra."""
 FENCE = re.compile(r"^(`{3,})([^\n`]*)\n(.*?)^\1\s*$", re.M | re.S)
 NUMBER = re.compile(r"[-+]?\d+\.?\d*(?:e[-+]?\d+)?")

@@ -27,8 +27,8 @@ once = pytest.mark.skipif(PURE, reason="builds packages: once is enough, with th
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C++ compiler")
 
 HEAVY = {
-    "bokeh", "click", "jax", "matplotlib", "narwhals", "pandas", "polars", "pyarrow", "river",
-    "scipy", "sklearn", "starlette", "tensorflow", "torch",
+    "bokeh", "click", "jax", "matplotlib", "msgspec", "narwhals", "pandas", "polars", "pyarrow",
+    "river", "scipy", "sklearn", "starlette", "tensorflow", "torch", "uvicorn",
 }  # fmt: skip
 
 EXAMPLE = """
@@ -133,16 +133,18 @@ def test_sdist_has_what_a_build_needs_and_no_more(built: Path) -> None:
         names = {name.partition("/")[2] for name in archive.getnames()}
     needed = {"pyproject.toml", "CMakeLists.txt", "LICENSE", "onkel/py.typed", "PKG-INFO"}
     sources = {str(p.relative_to(ROOT)) for p in (ROOT / "onkel").rglob("*.[ch]pp")}
-    assert needed | sources <= names
+    page = {str(p.relative_to(ROOT)) for p in (ROOT / "onkel/app/static").iterdir()}
+    assert needed | sources | page <= names
     ends = (".npz", ".so", ".pyc", ".gz", ".html")
-    assert not [name for name in names if name.endswith(ends) or ".venv" in name]
+    assert not [name for name in names - page if name.endswith(ends) or ".venv" in name]
 
 
 @needs_compiler
 @once
 def test_wheel_has_core_types_and_no_sources(built: Path) -> None:
     names = zipfile.ZipFile(only(built, "onkel-*.whl")).namelist()
-    assert {"onkel/py.typed", "onkel/core/_native.pyi"} <= set(names)
+    needed = {"onkel/py.typed", "onkel/core/_native.pyi", "onkel/app/static/index.html"}
+    assert needed <= set(names)
     assert [name for name in names if name.startswith("onkel/core/_native.") and ".pyi" not in name]
     assert not [name for name in names if name.endswith((".cpp", ".hpp")) or "tests" in name]
 

@@ -63,7 +63,7 @@ def drawings(trial: Trial) -> dict[str, Drawing]:
 
 def scores(trial: Trial, days: Range1d) -> Drawing:
     """Score and threshold over time, alerts, and the faults shaded."""
-    plot = _empty("score", days)
+    plot = empty("score", days)
     _mark_faults(plot, trial)
     _mark_changes(plot, trial)
     day, low, high = _envelope(trial.plant.time, trial.score)
@@ -83,7 +83,7 @@ def closeup(trial: Trial, verdict: Verdict) -> Drawing:
     rows = np.arange(max(0, fault.start - CLOSE_ROWS), min(n, fault.stop + CLOSE_ROWS))
     hours = (rows - fault.start) / 60
     ends = Range1d(start=float(hours[0]), end=float(hours[-1]), bounds="auto")
-    plot = _empty("score", ends, "hours since the fault began")
+    plot = empty("score", ends, "hours since the fault began")
     plot.add_layout(_box(0.0, (fault.stop - fault.start) / 60))
     score, alert = trial.score[rows], trial.alerts[rows]
     plot.line(hours, score, color=BLUE, line_width=1.2)
@@ -95,7 +95,7 @@ def closeup(trial: Trial, verdict: Verdict) -> Drawing:
 
 def mistakes(trial: Trial, days: Range1d) -> Drawing:
     """Cumulative mistakes of the classifier and of the no-change baseline."""
-    plot = _empty("mistakes so far", days)
+    plot = empty("mistakes so far", days)
     _mark_changes(plot, trial)
     plot.yaxis.formatter = NumeralTickFormatter(format="0,0")
     keep = _thin(len(trial.score))
@@ -118,7 +118,7 @@ def mistakes(trial: Trial, days: Range1d) -> Drawing:
 
 def terms(trial: Trial, days: Range1d) -> Drawing:
     """Terms stored by both models, and the limit."""
-    plot = _empty("terms stored", days)
+    plot = empty("terms stored", days)
     plot.yaxis.formatter = NumeralTickFormatter(format="0,0")
     runs = {"detector": (trial.detection, GREEN), "classifier": (trial.tracking, BLUE)}
     most = max(int(run.terms.max()) for run, _ in runs.values())
@@ -136,7 +136,7 @@ def terms(trial: Trial, days: Range1d) -> Drawing:
 
 def rate(trial: Trial, days: Range1d) -> Drawing:
     """Alert rate so far and over the last day, against the promise."""
-    plot = _empty("alert rate", days)
+    plot = empty("alert rate", days)
     plot.yaxis.formatter = NumeralTickFormatter(format="0.0%")
     _mark_faults(plot, trial)
     _mark_changes(plot, trial)
@@ -183,7 +183,7 @@ def showpiece(verdicts: list[Verdict]) -> Verdict | None:
 # -- Bokeh -------------------------------------------------------------------------------------
 
 
-def _empty(label: str, x_range: Range1d, unit: str = "days") -> Plot:
+def empty(label: str, x_range: Range1d, unit: str = "days") -> Plot:
     """Return a plot in the report's style. No tool is active, so that a finger can scroll past."""
     plot = figure(
         height=320, sizing_mode="stretch_width", x_range=x_range, y_axis_label=label,

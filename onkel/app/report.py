@@ -19,7 +19,7 @@ def page(trial: Trial, seed: int) -> str:
     drawings = figures.drawings(trial)
     script, plots = components({name: drawing.plot for name, drawing in drawings.items()})
     sections = [
-        _section(name, title, text, _legend(drawings[name].legend), plots[name])
+        _section(name, title, text, legend_list(drawings[name].legend), plots[name])
         for name, (title, text) in _texts(trial).items()
         if name in drawings
     ]
@@ -109,7 +109,8 @@ def _section(name: str, title: str, text: str, legend: str, plot: str) -> str:
     )
 
 
-def _legend(keys: tuple[tuple[str, str, str], ...]) -> str:
+def legend_list(keys: tuple[tuple[str, str, str], ...]) -> str:
+    """Return a legend as a list of HTML."""
     items = (
         f'<li class="{shape}" style="--c:{color}">{label}</li>' for shape, color, label in keys
     )

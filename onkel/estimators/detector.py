@@ -81,7 +81,7 @@ class NoveltyDetector(Estimator):
     """
 
     task: ClassVar[str] = "novelty"
-    outputs: ClassVar[tuple[str, ...]] = ("prediction", "decision", "score", "rank")
+    outputs: ClassVar[tuple[str, ...]] = ("prediction", "decision", "score", "rank", "judgement")
     recent_: RecentScores
     """The last scores, as they were before their rows were learned."""
     warm_: Array | None = None
@@ -176,6 +176,7 @@ class NoveltyDetector(Estimator):
 
         ``output="decision"`` gives score minus threshold as it stood, ``"score"`` the score,
         ``"rank"`` its rank among the `recent` scores before it: near 0 is unusual.
+        ``"judgement"`` gives three columns: score, threshold, and 1 for an alert.
         """
         self._check_output(output)
         before, known = getattr(self, "t_", 0), getattr(self, "recent_", None)
@@ -185,10 +186,13 @@ class NoveltyDetector(Estimator):
         live = inputs.weights_of(sample_weight, len(scores)) > 0
         if output == "rank":
             return _ranks(known or RecentScores(self.recent_.size), score, live)
-        if output != "prediction":
+        if output in ("score", "decision"):
             return score if output == "score" else decision
         ready = before + np.cumsum(live) - live >= self.warmup
-        return np.where((decision < 0) & ready, -1, 1)
+        alert = (decision < 0) & ready
+        if output == "judgement":
+            return np.column_stack([score, limits[:, 0], alert])
+        return np.where(alert, -1, 1)
 
     @guarded
     def learn_one(self, row: Any, y: Any = None, time: Any = None) -> Self:

@@ -132,7 +132,7 @@ def _terms(held: Held, found: Effects, top: int) -> tuple[Term, ...]:
     total = float(size.sum())
     if not total > 0:
         return ()
-    first = np.argsort(-size, kind="stable")[:top]
+    first = _largest(size, top)
     return tuple(
         Term(
             age=None if held.ages is None else int(held.ages[i]),
@@ -143,6 +143,14 @@ def _terms(held: Held, found: Effects, top: int) -> tuple[Term, ...]:
         )
         for i in first.tolist()
     )
+
+
+def _largest(size: Array, top: int) -> Array:
+    """Return where the largest are, the first of equals first."""
+    if len(size) > top > 0:
+        near = np.flatnonzero(size >= np.partition(size, len(size) - top)[len(size) - top])
+        return near[np.argsort(-size[near], kind="stable")][:top]
+    return np.argsort(-size, kind="stable")[:top]
 
 
 def _usual(held: Held, kernel: Kernel, x: Array, which: Array) -> dict[int, tuple[float, float]]:

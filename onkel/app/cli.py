@@ -1,0 +1,188 @@
+"""The command line: ``onkel detect SOURCE`` and its sisters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from onkel import __version__
+from onkel.app.errors import CODES, RunError
+from onkel.app.options import (
+    Teaching,
+    detect_options,
+    learn_options,
+    model_options,
+    run_options,
+    serve_options,
+    source_options,
+    with_options,
+)
+
+_SHOWN = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+_EXIT = "\n".join(f"  {code:>3}  {meaning}" for code, meaning in CODES.items())
+
+
+@click.group(
+    context_settings=_SHOWN,
+    epilog=f"\b\nExit codes:\n{_EXIT}",
+)
+@click.version_option(__version__, "--version", prog_name="onkel")
+def main() -> None:
+    """Learn from a stream, one row at a time: alerts, labels, numbers.
+
+    \b
+    onkel detect readings.csv                     alerts on the 5 % that are least usual
+    tail -f log.jsonl | onkel detect - --nu 0.001
+    onkel classify mail.csv --target spam -o predictions.csv
+    onkel regress load.csv --target watts --nu 0.1 --state run/
+
+    Each row is judged before it is learned. With --state a run may die at any moment: the same
+    command goes on, and its output is what it would have been.
+    """  # noqa: D301
+
+
+def _run(task: str, source: str, options: dict[str, Any]) -> None:
+    from onkel.app import runs
+
+    try:
+        code = runs.run(task, source, options)
+    except RunError as error:
+        click.echo(f"onkel: {error}", err=True)
+        raise SystemExit(error.code) from None
+    except KeyboardInterrupt:  # before the first row, or for the second time
+        raise SystemExit(runs.INTERRUPTED) from None
+    raise SystemExit(code)
+
+
+@main.command(cls=Teaching, context_settings=_SHOWN)
+@click.argument("source")
+@with_options(source_options, detect_options, model_options, run_options)
+def detect(source: str, **options: Any) -> None:
+    """Raise alerts on rows that are new, at a rate that you choose.
+
+    SOURCE is a file (CSV, TSV, JSON lines, Parquet, LIBSVM; compressed or not), - for stdin, or
+    kafka://host:port/topic. Columns of numbers are learned from, by name; text columns are ignored
+    with a warning.
+
+    \b
+    onkel detect readings.csv                        5 % alerts, as JSON lines
+    onkel detect readings.csv --nu 0.01 -o alerts.csv --report run.html
+    onkel detect readings.csv --dry-run              what would be learned from?
+    onkel detect /var/log/app.jsonl --follow --state run/ -o alerts.jsonl
+    onkel detect trips.parquet --key vehicle --time at --memory 12h --state run/
+
+    Each line of the output has the row's number (from 0), score, threshold, rank (the share of
+    recent scores that were as low) and, for some alerts, a sentence that says why.
+    """  # noqa: D301
+    _run("detect", source, options)
+
+
+@main.command(cls=Teaching, context_settings=_SHOWN)
+@click.argument("source")
+@with_options(source_options[:3], learn_options, source_options[3:], model_options, run_options)
+def classify(source: str, **options: Any) -> None:
+    """Predict a label for each row, then learn from it.
+
+    SOURCE is a file (CSV, TSV, JSON lines, Parquet, LIBSVM; compressed or not) or - for stdin.
+    Labels are texts or whole numbers, any number of them, and may appear late.
+
+    \b
+    onkel classify mail.csv --target spam
+    onkel classify mail.csv --target spam -o predictions.csv --state run/
+    onkel classify a9a.libsvm --target label --kernel gaussian --gamma 0.01
+
+    Rows whose target is empty are predicted, not learned: put new rows at the end of a file, or
+    send them through the pipe.
+    """  # noqa: D301
+    _run("classify", source, options)
+
+
+@main.command(cls=Teaching, context_settings=_SHOWN)
+@click.argument("source")
+@with_options(source_options[:3], learn_options, source_options[3:], model_options, run_options)
+def regress(source: str, **options: Any) -> None:
+    """Predict a number for each row, then learn from it.
+
+    SOURCE is a file (CSV, TSV, JSON lines, Parquet, LIBSVM; compressed or not) or - for stdin.
+
+    \b
+    onkel regress load.csv --target watts
+    onkel regress load.csv --target watts --nu 0.1   intervals that hold 90 % of the targets
+    onkel regress load.csv.gz --target watts --time at --memory 7d -o predictions.csv
+
+    With --nu the output has low and high beside each prediction.
+    """  # noqa: D301
+    _run("regress", source, options)
+
+
+@main.command(cls=Teaching, context_settings=_SHOWN)
+@with_options(serve_options)
+def serve(**options: Any) -> None:
+    """Keep many models by name, and let them learn over HTTP; the live page is at the address.
+
+    \b
+    onkel serve --state models/
+    onkel serve --state models/ --host 0.0.0.0 --token-file token.txt
+    curl -d '{"name": "pump", "kind": "NoveltyDetector"}' http://127.0.0.1:8421/models
+
+    An example that was acknowledged is on the disk: the machine may die at any moment. What can be
+    asked is told at /openapi.json.
+    """  # noqa: D301
+    try:
+        from onkel.app import server
+    except ImportError as error:
+        click.echo(f"onkel: serve needs {error.name}: pip install 'onkel[serve]'.", err=True)
+        raise SystemExit(2) from None
+    raise SystemExit(server.run(options))
+
+
+@main.command(context_settings=_SHOWN)
+@click.argument("state", type=click.Path(exists=True, file_okay=False))
+@click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
+def inspect(state: str, as_json: bool) -> None:
+    """Tell what a STATE folder holds: examples, position, generation, settings, the model.
+
+    \b
+    onkel inspect run/
+    onkel inspect run/ --json | jq .examples
+
+    It may be asked while a run is going on.
+    """  # noqa: D301
+    from onkel.app import inspection
+
+    try:
+        found = inspection.inspect(state)
+    except RunError as error:
+        click.echo(f"onkel: {error}", err=True)
+        raise SystemExit(error.code) from None
+    click.echo(inspection.as_json(found) if as_json else inspection.as_text(found))
+
+
+@main.command(context_settings=_SHOWN)
+@click.option("--examples", type=click.IntRange(1), help="Readings of the simulated plant.")
+@click.option("--seed", type=int, help="Of the simulation.")
+@click.option("--output", type=click.Path(dir_okay=False), help="The report's file.")
+def demo(**options: Any) -> None:
+    """Watch six sensors of a simulated plant, and write a report to open in a browser."""
+    from onkel.app import demo as demonstration
+
+    words = [[f"--{name}", str(value)] for name, value in options.items() if value is not None]
+    raise SystemExit(demonstration.main([word for pair in words for word in pair]))
+
+
+@main.command(context_settings=_SHOWN)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print what makes a SHELL complete onkel's commands and options.
+
+    \b
+    onkel completion bash > ~/.local/share/bash-completion/completions/onkel
+    onkel completion zsh  > ~/.zfunc/_onkel
+    onkel completion fish > ~/.config/fish/completions/onkel.fish
+    """  # noqa: D301
+    from click.shell_completion import get_completion_class
+
+    found = get_completion_class(shell)
+    assert found is not None
+    click.echo(found(main, {}, "onkel", "_ONKEL_COMPLETE").source())

@@ -1,0 +1,44 @@
+"""What can go wrong with a run, each with its exit code."""
+
+from __future__ import annotations
+
+CODES = {
+    0: "all rows were read",
+    1: "an error nobody foresaw",
+    2: "the command line, or the configuration, was not understood",
+    3: "the source cannot be read, or --strict met a broken row",
+    4: "the state is in use, damaged, or belongs to other settings",
+    5: "the output cannot be written: a full disk, a closed pipe",
+    130: "interrupted (Ctrl-C, or a polite kill); with --state nothing is lost",
+}
+"""Exit codes, and what they mean."""
+
+
+class RunError(Exception):
+    """Something that ends a run, with a message for people."""
+
+    code = 1
+
+
+class UsageProblem(RunError):
+    """The settings make no sense."""
+
+    code = 2
+
+
+class SourceProblem(RunError):
+    """The source cannot be read, or holds a broken row where none is allowed."""
+
+    code = 3
+
+
+class StateProblem(RunError):
+    """The state cannot be used."""
+
+    code = 4
+
+
+class OutputProblem(RunError):
+    """The output cannot be written."""
+
+    code = 5

@@ -1,0 +1,251 @@
+"""The options of the commands, in sections, and settings from a TOML file."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+Wrap = Callable[[Any], Any]
+
+
+class Section(click.Option):
+    """An option that knows under which heading the help shows it."""
+
+    def __init__(self, *args: Any, section: str = "Other", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.section = section
+
+
+class Teaching(click.Command):
+    """A command whose help groups options, and ends with examples as they are written."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, section by section."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
+            if record is not None:
+                sections.setdefault(getattr(param, "section", "Help"), []).append(record)
+        for name, records in sections.items():
+            with formatter.section(name):
+                formatter.write_dl(records)
+
+
+def _option(section: str, *names: str, **kwargs: Any) -> Wrap:
+    return click.option(*names, cls=Section, section=section, **kwargs)
+
+
+def _load(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """Take defaults from a TOML file; what is given on the command line goes first."""
+    if value is None:
+        return None
+    try:
+        with open(value, "rb") as file:
+            data = tomllib.load(file)
+    except OSError as error:
+        raise click.BadParameter(f"{value}: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise click.BadParameter(f"{value} is no TOML: {error}.") from None
+    options = [p for p in ctx.command.params if isinstance(p, click.Option)]
+    known = {p.name: p for p in options if p.name != "config"}
+    unknown = sorted(name for name in data if _spelled(name) not in known)
+    if unknown:
+        raise click.BadParameter(
+            f"{value}: there is no setting {', '.join(unknown)}. See onkel {ctx.command.name} "
+            "--help."
+        )
+    given = {
+        _spelled(n): _fitting(value, n, entry, known[_spelled(n)]) for n, entry in data.items()
+    }
+    ctx.default_map = {**(ctx.default_map or {}), **given}
+    return value
+
+
+def _fitting(file: str, name: str, entry: Any, option: click.Option) -> Any:
+    """Return a setting as its option takes it, or refuse it."""
+    number = isinstance(entry, (int, float)) and not isinstance(entry, bool)
+    kind: Any = option.type
+    if option.multiple:
+        listed = [entry] if isinstance(entry, str) else entry
+        fits, wanted = isinstance(listed, list) and all(isinstance(e, str) for e in listed), "names"
+        entry = listed
+    elif option.is_flag or isinstance(kind, click.types.BoolParamType):
+        fits, wanted = isinstance(entry, bool), "true or false"
+    elif isinstance(kind, click.types.IntParamType):
+        fits, wanted = number and isinstance(entry, int), "a whole number"
+    elif isinstance(kind, click.types.FloatParamType):
+        fits, wanted = number, "a number"
+    elif name == "memory" or name == "dashboard":
+        fits, wanted, entry = number or isinstance(entry, str), "a number or a text", str(entry)
+    else:
+        fits, wanted = isinstance(entry, str), "a text"
+    if not fits:
+        raise click.BadParameter(f"{file}: {name} must be {wanted}; got {entry!r}.")
+    return entry
+
+
+def _spelled(name: str) -> str:
+    found = name.replace("-", "_")
+    return {"all": "everything", "json": "as_json", "format": "format_"}.get(found, found)
+
+
+def _listed(ctx: click.Context, param: click.Parameter, value: Any) -> tuple[str, ...]:
+    """Take names one by one, or with commas between them."""
+    return tuple(n.strip() for part in value for n in str(part).split(",") if n.strip())
+
+
+SOURCE = "Source"
+MODEL = "Model"
+OUTPUT = "Output"
+STATE = "State"
+_FORMATS = ("csv", "tsv", "jsonl", "parquet", "libsvm")
+
+source_options: list[Wrap] = [
+    _option(SOURCE, "--format", "format_", type=click.Choice(_FORMATS),
+            help="Format; else the name's ending tells, or the first byte of a pipe."),
+    _option(SOURCE, "--delimiter", metavar="CHAR", help="Between the cells of a CSV file."),
+    _option(SOURCE, "--header/--no-header", default=None,
+            help="Whether the first line of a CSV file has the names; else its cells tell."),
+    _option(SOURCE, "--columns", multiple=True, callback=_listed, metavar="NAMES",
+            help="Learn from these columns only."),
+    _option(SOURCE, "--ignore", multiple=True, callback=_listed, metavar="NAMES",
+            help="Leave these columns out."),
+    _option(SOURCE, "--time", metavar="COL",
+            help="Column with the time, in seconds or ISO 8601: for --memory 12h, and shown."),
+    _option(SOURCE, "--key", metavar="COL", help="One model for each value of this column."),
+    _option(SOURCE, "--missing", type=click.Choice(["mean", "skip"]), default="mean",
+            show_default=True,
+            help="A number that is missing: take the column's mean, or count the row as broken."),
+    _option(SOURCE, "--features", type=click.IntRange(1), metavar="N",
+            help="Number of features of a LIBSVM file; else its first rows tell."),
+    _option(SOURCE, "--follow", is_flag=True,
+            help="Wait for more when the file ends, as tail -F does; rotation included."),
+    _option(SOURCE, "--stop-after", type=click.FloatRange(0), metavar="SECONDS",
+            help="End when --follow or a pipe has brought nothing for so long."),
+    _option(SOURCE, "--replay", is_flag=True,
+            help="The pipe begins anew: skip what --state knows already."),
+    _option(SOURCE, "--longest", type=click.IntRange(64), default=2**20, show_default=True,
+            metavar="BYTES", help="A longer line is a broken row."),
+    _option(SOURCE, "--strict", is_flag=True, help="Stop at the first broken row."),
+    _option(SOURCE, "--dead-letters", type=click.Path(dir_okay=False), metavar="FILE",
+            help="Where broken rows go, with line and reason; else into --state."),
+]  # fmt: skip
+
+model_options: list[Wrap] = [
+    _option(MODEL, "--memory", metavar="N|DURATION",
+            help="Forgetting horizon: examples (100000), or a time span (12h) by --time."),
+    _option(MODEL, "--kernel", metavar="NAME", help="gaussian, laplacian, matern, linear, …"),
+    _option(MODEL, "--gamma", type=float, metavar="NUMBER",
+            help="Width of the kernel: 1/features by default."),
+    _option(MODEL, "--window", type=int, metavar="TERMS",
+            help="Terms that are stored: 10000 by default; time per row follows it."),
+    _option(MODEL, "--rate", type=float, metavar="NUMBER", help="Learning rate."),
+    _option(MODEL, "--scale/--no-scale", default=True, show_default=True,
+            help="Standardise columns by running moments."),
+    _option(MODEL, "--precision", type=click.Choice(["auto", "single", "double"]), default="auto",
+            show_default=True, help="Of the numbers: single is twice as fast, and taken unless "
+            "the first rows show numbers that need more digits."),
+    _option(MODEL, "--threads", type=int, metavar="N", default=-1, show_default=True,
+            help="Threads; -1 for all cores. Results are the same for any number."),
+]  # fmt: skip
+
+detect_options: list[Wrap] = [
+    _option(MODEL, "--nu", type=float, metavar="SHARE",
+            help="Promised alert rate: 0.05 by default."),
+    _option(MODEL, "--support", type=float, metavar="SHARE",
+            help="Share of the rows that is learned from: 0.1 by default."),
+    _option(MODEL, "--learn-alerts/--no-learn-alerts", default=True, show_default=True,
+            help="Whether alerts are learned, and so become usual."),
+    _option(MODEL, "--warmup", type=click.IntRange(0), default=0, show_default=True,
+            metavar="ROWS", help="So many rows are learned before the first alert."),
+    _option(MODEL, "--recent", type=click.IntRange(1), default=1000, show_default=True,
+            metavar="ROWS", help="Ranks are taken among so many scores."),
+    _option(OUTPUT, "--all", "everything", is_flag=True, help="Write all rows, not alerts alone."),
+    _option(OUTPUT, "--explain", type=click.Choice(["auto", "all", "none"]), default="auto",
+            show_default=True,
+            help="Which alerts are explained by the model: the first 200, then one per 50000 rows "
+            "(of the others it is said which numbers are far from their means); all; none."),
+]  # fmt: skip
+
+learn_options: list[Wrap] = [
+    _option(SOURCE, "--target", required=True, metavar="COL",
+            help="Column to predict; rows without it are predicted, not learned."),
+    _option(MODEL, "--nu", type=float, metavar="SHARE",
+            help="classify: share of margin errors; regress: share outside the intervals."),
+    _option(MODEL, "--loss", metavar="NAME",
+            help="classify: soft_margin, logistic; regress: huber, squared, absolute, "
+            "epsilon_insensitive."),
+    _option(MODEL, "--rule", metavar="NAME", help="norma, perceptron, alma, projection, romma."),
+]  # fmt: skip
+
+run_options: list[Wrap] = [
+    _option(OUTPUT, "--output", "-o", type=click.Path(dir_okay=False, allow_dash=True),
+            default="-", metavar="FILE", help="Where results go: a file, or - for stdout."),
+    _option(OUTPUT, "--output-format", type=click.Choice(["jsonl", "csv"]),
+            help="JSON lines or CSV; else the file's ending tells."),
+    _option(OUTPUT, "--report", type=click.Path(dir_okay=False), metavar="FILE.html",
+            help="A page about the run, written at its end."),
+    _option(OUTPUT, "--dashboard", metavar="[HOST:]PORT",
+            help="Show the run on a live page, such as http://127.0.0.1:8080; 0 takes a free port. "
+            "This machine only."),
+    _option(OUTPUT, "--json", "as_json", is_flag=True, help="The summary as JSON."),
+    _option(OUTPUT, "--quiet", "-q", is_flag=True, help="No progress, no summary, no warnings."),
+    _option(OUTPUT, "--dry-run", is_flag=True,
+            help="Show what was inferred; learn nothing, write nothing."),
+    _option(STATE, "--state", type=click.Path(file_okay=False), metavar="DIR",
+            help="Keep everything here, so that a run can die and go on."),
+    _option(STATE, "--every", type=click.FloatRange(0), default=1.0, show_default=True,
+            metavar="SECONDS", help="Time between checkpoints."),
+    _option(STATE, "--models-in-memory", type=click.IntRange(1), default=1000, show_default=True,
+            metavar="N", help="With --key: more of them wait on disk."),
+    _option(STATE, "--block", type=click.IntRange(64), metavar="ROWS",
+            help="Rows that are handled at once: 16384 of up to 8 columns, fewer of more."),
+    _option(STATE, "--config", type=click.Path(dir_okay=False), metavar="FILE.toml",
+            is_eager=True, callback=_load,
+            help="Take settings from a TOML file: names as here, without the dashes."),
+]  # fmt: skip
+
+
+_LIMITS: dict[str, tuple[type, str]] = {
+    "body-bytes": (int, "Bytes of one request: 16 MiB."),
+    "file-bytes": (int, "Bytes of a model file that is brought in: 64 MiB."),
+    "rows": (int, "Examples in one request: 10000."),
+    "features": (int, "Numbers in one row: 10000."),
+    "classes": (int, "Labels that one classifier may know: 1000."),
+    "seconds": (float, "For a request to arrive, and again for its answer: 30."),
+    "models": (int, "Models in all: 256."),
+    "model-bytes": (int, "Bytes of a model; one that has grown beyond learns no more: 256 MiB."),
+    "requests-per-second": (float, "Of one client address: 5000."),
+    "connections": (int, "At once: 512."),
+    "waiting": (int, "Requests that wait for the log or for a model: 1000."),
+}
+serve_options: list[Wrap] = [
+    _option(STATE, "--state", required=True, type=click.Path(file_okay=False), metavar="DIR",
+            help="Where everything is kept; made if it is not there. One process at a time."),
+    _option(STATE, "--snapshot-bytes", type=click.IntRange(1), default=64 * 2**20, metavar="N",
+            help="Models are saved when the log has grown so large (64 MiB),"),
+    _option(STATE, "--snapshot-seconds", type=click.FloatRange(0.1), default=300.0, metavar="S",
+            help="or so old (300): a restart has that much to do again."),
+    _option("Address", "--host", default="127.0.0.1", show_default=True,
+            help="An address that other machines can reach needs a token."),
+    _option("Address", "--port", type=click.IntRange(0, 65535), default=8421, show_default=True,
+            help="0 takes a free one."),
+    _option("Address", "--token-file", type=click.Path(exists=True, dir_okay=False),
+            metavar="FILE", help="Holds what clients must send: Authorization: Bearer TOKEN."),
+    *(_option("Limits", f"--{name}", type=kind, metavar="N", help=text)
+      for name, (kind, text) in _LIMITS.items()),
+]  # fmt: skip
+
+
+def with_options(*lists: list[Wrap]) -> Wrap:
+    """Return a decorator that adds options, in order."""
+
+    def wrap(function: Any) -> Any:
+        for option in reversed([o for options in lists for o in options]):
+            function = option(function)
+        return function
+
+    return wrap

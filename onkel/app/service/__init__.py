@@ -1,0 +1,1 @@
+"""The service: named models over HTTP, each acknowledged example durable."""

@@ -1,0 +1,264 @@
+"""Requests as data: what a body may hold, read strictly, and the rows in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel.app.service.limits import Limits
+from onkel.app.service.problems import Problem
+
+Array = NDArray[Any]
+Row = list[float | None] | dict[str, float | None] | str
+Target = int | float | str | bool | list[float]
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+KEY = re.compile(r"[!-~]{1,200}")
+LONGEST = 1000
+"""Characters of a label or of a feature's name."""
+
+
+class Create(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call-arg, unused-ignore]
+    """A new model."""
+
+    name: str
+    kind: str
+    parameters: dict[str, Any] = {}
+    features: list[str] | None = None
+
+
+class Batch(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call-arg, unused-ignore]
+    """Rows to predict or to learn."""
+
+    X: list[Row]
+    y: list[Target] | None = None
+    sample_weight: list[float] | None = None
+    time: list[float | str] | None = None
+    classes: list[int | float | str | bool] | None = None
+    output: str | None = None
+
+
+class Line(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call-arg, unused-ignore]
+    """One row of a batch, as a line."""
+
+    x: Row
+    y: Target | None = None
+    weight: float | None = None
+    time: float | str | None = None
+
+
+class Question(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call-arg, unused-ignore]
+    """One row to explain."""
+
+    x: Row
+    top: int = 5
+    target: int = 0
+
+
+class Entry(msgspec.Struct, omit_defaults=True):  # type: ignore[call-arg, unused-ignore]
+    """What the log holds of one request: enough to make the same call again."""
+
+    op: str
+    """create, import, delete, learn or predict-then-learn."""
+    model: int
+    key: str = ""
+    digest: bytes = b""
+    name: str = ""
+    kind: str = ""
+    parameters: bytes = b""
+    """JSON."""
+    features: list[str] | None = None
+    file: bytes = b""
+    width: int = -1
+    """Features of a row; -1 for texts."""
+    numbers: bytes = b""
+    texts: list[str] | None = None
+    y: list[Target] | None = None
+    sample_weight: list[float] | None = None
+    time: list[float | str] | None = None
+    classes: list[int | float | str | bool] | None = None
+    output: str | None = None
+    lines: bool = False
+    """Whether the answer is one line per row."""
+
+    def rows(self) -> Any:
+        """Return X as the estimators take it."""
+        if self.width < 0:
+            return self.texts or []
+        return np.frombuffer(self.numbers).reshape(-1, self.width)
+
+
+T = TypeVar("T")
+_ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+_DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {
+    kind: msgspec.json.Decoder(kind) for kind in (Create, Batch, Line, Question)
+}
+_AT = re.compile(r" - at `(.*)`$")
+
+
+def read(kind: type[T], body: bytes) -> T:
+    """Return the object that a JSON body holds; raise a Problem that names the field.
+
+    Examples
+    --------
+    >>> read(Batch, b'{"X": [[1, 2.5]]}').X
+    [[1.0, 2.5]]
+    """
+    try:
+        return _DECODERS[kind].decode(body)
+    except _ERRORS as error:
+        raise _unreadable(error, "") from error
+
+
+def read_lines(body: bytes, limits: Limits) -> Batch:
+    """Return the batch that lines of JSON hold, one row each; empty lines are left out."""
+    lines = [(i, line) for i, line in enumerate(body.split(b"\n"), 1) if line.strip()]
+    _check_count(len(lines), limits)
+    found = [_line(number, line) for number, line in lines]
+    columns = [_column(found, name) for name in ("y", "weight", "time")]
+    return Batch([line.x for line in found], *columns)
+
+
+def _line(number: int, line: bytes) -> Line:
+    try:
+        return _DECODERS[Line].decode(line)
+    except _ERRORS as error:
+        raise _unreadable(error, f"line {number}") from error
+
+
+def _column(lines: Sequence[Line], name: str) -> Any:
+    """Return one field of all lines; None if no line has it."""
+    values = [getattr(line, name) for line in lines]
+    if all(v is None for v in values):
+        return None
+    for i, value in enumerate(values):
+        if value is None:
+            words = f"Some lines have {name!r}, but row {i} has none."
+            raise Problem(422, "bad_field", words, name, row=i)
+    return values
+
+
+def _unreadable(error: Exception, where: str) -> Problem:
+    text = str(error) or type(error).__name__
+    at = _AT.search(text)
+    field = at[1].removeprefix("$").lstrip(".") if at else None
+    text = _AT.sub("", text).removesuffix(".")
+    text = f"{where}: {text}" if where else text
+    if isinstance(error, RecursionError):
+        return Problem(400, "bad_json", f"{where or 'The body'}: nested too deeply.")
+    if isinstance(error, msgspec.ValidationError):
+        return Problem(422, "bad_field", f"{text}.", field or None)
+    return Problem(400, "bad_json", f"{text}. NaN and Infinity are not JSON; null is a gap.")
+
+
+# -- rows --------------------------------------------------------------------------------------
+
+
+def check_name(name: str) -> str:
+    """Return a model's name if it is one."""
+    if not NAME.fullmatch(name):
+        words = (
+            "A model's name has up to 64 letters, digits, '.', '_' and '-', the first a letter or "
+            f"digit; got {name[:80]!r}."
+        )
+        raise Problem(422, "bad_name", words, "name")
+    return name
+
+
+def check_features(features: list[str] | None, limits: Limits) -> None:
+    """Refuse names of features that are too many, too long, or there twice."""
+    if features is None:
+        return
+    if not 1 <= len(features) <= limits.features or len(set(features)) < len(features):
+        words = f"features must be 1 to {limits.features} different names."
+        raise Problem(422, "bad_field", words, "features")
+    if any(not 1 <= len(f) <= LONGEST for f in features):
+        raise Problem(422, "bad_field", f"A feature's name has 1 to {LONGEST} characters.",
+                      "features")  # fmt: skip
+
+
+def _check_count(rows: int, limits: Limits) -> None:
+    if rows > limits.rows:
+        words = f"A request may bring {limits.rows} rows; got {rows}. Send them in parts."
+        raise Problem(413, "too_many_rows", words, "X", limit=limits.rows)
+    if not rows:
+        raise Problem(422, "bad_field", "X holds no row.", "X")
+
+
+def entry_of(batch: Batch, op: str, model: int, names: list[str] | None, limits: Limits) -> Entry:
+    """Return a batch as the log holds it, checked as far as that goes without the model."""
+    _check_count(len(batch.X), limits)
+    entry = Entry(op, model, y=batch.y, sample_weight=batch.sample_weight, time=batch.time)
+    entry.classes, entry.output = batch.classes, batch.output
+    for name in ("y", "sample_weight", "time"):
+        values = getattr(batch, name)
+        if values is not None and len(values) != len(batch.X):
+            words = f"{name} has {len(values)} values for {len(batch.X)} rows."
+            raise Problem(422, "bad_field", words, name)
+    _check_targets([*(batch.y or ()), *(batch.classes or ())], limits)
+    if isinstance(batch.X[0], str):
+        entry.texts = _same(batch.X, str)
+        return entry
+    matrix = _matrix(batch.X, names, limits)
+    entry.width, entry.numbers = matrix.shape[1], matrix.tobytes()
+    return entry
+
+
+def _check_targets(values: list[Any], limits: Limits) -> None:
+    for value in values:
+        if isinstance(value, str) and len(value) > LONGEST:
+            raise Problem(422, "bad_field", f"A label has up to {LONGEST} characters.", "y")
+        if isinstance(value, list) and len(value) > limits.classes:
+            raise Problem(422, "bad_field", f"Up to {limits.classes} targets per row.", "y")
+
+
+def _same(rows: list[Any], kind: type) -> list[Any]:
+    for i, row in enumerate(rows):
+        if not isinstance(row, kind):
+            words = f"Rows must all be of one kind; row {i} is not like row 0."
+            raise Problem(422, "bad_field", words, f"X[{i}]")
+    return rows
+
+
+def _matrix(rows: list[Any], names: list[str] | None, limits: Limits) -> Array:
+    if isinstance(rows[0], dict):
+        rows = [_by_name(row, i, names) for i, row in enumerate(_same(rows, dict))]
+    else:
+        _same(rows, list)
+    width = len(rows[0])
+    if not 1 <= width <= limits.features:
+        words = f"A row holds 1 to {limits.features} numbers; got {width}."
+        raise Problem(422, "bad_field", words, "X[0]", limit=limits.features)
+    for i, row in enumerate(rows):
+        if len(row) != width:
+            words = f"Row {i} has {len(row)} numbers, row 0 has {width}."
+            raise Problem(422, "bad_field", words, f"X[{i}]")
+    return np.array(rows, np.float64)  # None becomes NaN, a gap
+
+
+def _by_name(row: dict[str, Any], i: int, names: list[str] | None) -> list[Any]:
+    if names is None:
+        words = "Rows by name need a model that was made with features=[...]."
+        raise Problem(422, "bad_field", words, f"X[{i}]")
+    known = set(names)
+    unknown = [name for name in row if name not in known]
+    if unknown:
+        words = f"This model has no feature {unknown[0][:80]!r}."
+        raise Problem(422, "bad_field", words, f"X[{i}]")
+    return [row.get(name) for name in names]
+
+
+def by_type(content_type: str, op: Callable[[], Batch], lines: Callable[[], Batch]) -> Batch:
+    """Read a batch as its content type says."""
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind == "application/json":
+        return op()
+    if kind in ("application/x-ndjson", "application/jsonl", "application/jsonlines"):
+        return lines()
+    words = f"Content-Type must be application/json or application/x-ndjson; got {kind[:80]!r}."
+    raise Problem(415, "bad_content_type", words, "Content-Type")

@@ -1,0 +1,32 @@
+"""Models as bytes: the one place that knows how, for snapshots, exports and imports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from onkel import files
+from onkel.app.service.problems import Problem
+from onkel.app.service.specs import KINDS, check_size
+
+
+def dumps(estimator: Any) -> bytes:
+    """Return the bytes of a model file."""
+    return files.dumps(estimator)
+
+
+def loads(data: bytes) -> Any:
+    """Return the model that a file's bytes hold; nothing in them is executed."""
+    return files.loads(data)
+
+
+def received(data: bytes) -> Any:
+    """Return the model in a file that came from a client, or refuse it."""
+    try:
+        estimator = loads(data)
+    except ValueError as error:
+        raise Problem(422, "bad_file", str(error)[:2000]) from error
+    if type(estimator).__name__ not in KINDS:
+        raise Problem(422, "bad_file", f"The file must hold one of {list(KINDS)}.")
+    for name, value in estimator.get_params().items():
+        check_size(name.rpartition("__")[2], value, f"parameters.{name}")
+    return estimator

@@ -1,0 +1,146 @@
+"""The description of the API. Bodies are described by the very types that read them."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from onkel import __version__
+from onkel.app.service.bodies import KEY, NAME, Batch, Create, Line, Question
+from onkel.app.service.calls import OUTPUTS
+from onkel.app.service.limits import Limits
+from onkel.app.service.specs import KINDS
+
+Doc = dict[str, Any]
+
+ERROR: Doc = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "message", "field"],
+            "properties": {
+                "code": {"type": "string"},
+                "message": {"type": "string"},
+                "field": {"type": ["string", "null"]},
+            },
+        }
+    },
+}
+_NAME: Doc = {
+    "name": "name", "in": "path", "required": True,
+    "schema": {"type": "string", "pattern": f"^{NAME.pattern}$"},
+}  # fmt: skip
+_KEY: Doc = {
+    "name": "Idempotency-Key", "in": "header", "required": False,
+    "description": "The same request with the same key is applied once.",
+    "schema": {"type": "string", "pattern": f"^{KEY.pattern}$"},
+}  # fmt: skip
+_OUTPUT: Doc = {
+    "name": "output", "in": "query", "required": False,
+    "schema": {"type": "string", "enum": sorted({o for some in OUTPUTS.values() for o in some})},
+}  # fmt: skip
+
+
+def document(limits: Limits) -> Doc:
+    """Return the OpenAPI document.
+
+    Examples
+    --------
+    >>> len(document(Limits())["paths"])
+    10
+    """
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "onkel",
+            "version": __version__,
+            "description": (
+                "Models that learn online. An acknowledged example is durable. Limits: "
+                f"{limits.body_bytes} bytes and {limits.rows} rows in a request, {limits.models} "
+                "models."
+            ),
+        },
+        "paths": _paths(),
+        "components": {
+            "schemas": {**_schemas(), "Error": ERROR},
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{}, {"token": []}],
+    }
+
+
+@cache
+def _schemas() -> Doc:
+    _, found = msgspec.json.schema_components(
+        [Create, Batch, Line, Question], ref_template="#/components/schemas/{name}"
+    )
+    found["Create"]["properties"]["kind"] = {"type": "string", "enum": [*KINDS]}
+    found["Create"]["properties"]["name"] = _NAME["schema"]
+    return found
+
+
+def _paths() -> Doc:
+    batch = [_KEY, _OUTPUT]
+    return {
+        "/health": {"get": _operation("Whether all is well")},
+        "/metrics": {"get": _operation("Counters for Prometheus", answer="text/plain")},
+        "/openapi.json": {"get": _operation("This document")},
+        "/models": {
+            "get": _operation("All models"),
+            "post": _operation("Make a model", ["Create"], [_KEY], status="201"),
+        },
+        "/models/{name}": {
+            "parameters": [_NAME],
+            "get": _operation("One model, with its diagnostics"),
+            "delete": _operation("Delete a model", extra=[_KEY]),
+        },
+        "/models/{name}/learn": _post("Learn rows", ["Batch", "Line"], batch),
+        "/models/{name}/predict": _post("Predict rows", ["Batch", "Line"], [_OUTPUT]),
+        "/models/{name}/predict-then-learn": _post(
+            "Predict each row, then learn it", ["Batch", "Line"], batch
+        ),
+        "/models/{name}/explain": _post("Say why one row gets its score", ["Question"]),
+        "/models/{name}/file": {
+            "parameters": [_NAME],
+            "get": _operation("The model's file", answer="application/octet-stream"),
+            "put": _operation("Make a model from a file", ["file"], [_KEY], status="201"),
+        },
+    }
+
+
+def _post(words: str, bodies: list[str], extra: list[Doc] | None = None) -> Doc:
+    return {"parameters": [_NAME], "post": _operation(words, bodies, extra)}
+
+
+_TYPES = {"Line": "application/x-ndjson", "file": "application/octet-stream"}
+
+
+def _operation(
+    words: str, bodies: list[str] | None = None, extra: list[Doc] | None = None,
+    status: str = "200", answer: str = "application/json",
+) -> Doc:  # fmt: skip
+    error = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+    found: Doc = {
+        "summary": words,
+        "responses": {
+            status: {"description": "Done", "content": {answer: {}}},
+            "4XX": {"description": "Refused; nothing was changed", "content": error},
+            "503": {"description": "Not now", "content": error},
+        },
+    }
+    if extra:
+        found["parameters"] = extra
+    if bodies:
+        content = {_TYPES.get(name, "application/json"): _content(name) for name in bodies}
+        found["requestBody"] = {"required": True, "content": content}
+    return found
+
+
+def _content(name: str) -> Doc:
+    if name == "file":
+        return {}
+    return {"schema": {"$ref": f"#/components/schemas/{name}"}}

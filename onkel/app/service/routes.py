@@ -1,0 +1,332 @@
+"""The API over HTTP: each route reads strictly, asks the engine, and answers JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from onkel import __version__
+from onkel.app.service import bodies, calls, codec, metrics
+from onkel.app.service.bodies import Batch, Create, Entry, Question
+from onkel.app.service.engine import Engine
+from onkel.app.service.keys import Remembered
+from onkel.app.service.metrics import Requests
+from onkel.app.service.openapi import document
+from onkel.app.service.problems import Problem, busy
+from onkel.app.service.slots import Slot
+from onkel.app.service.specs import build
+
+LARGE = 2**17
+"""A body of so many bytes is read in a thread, so that the loop stays free."""
+NDJSON = "application/x-ndjson"
+T = TypeVar("T")
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+class Api:
+    """The handlers, over one engine."""
+
+    def __init__(self, engine: Engine, requests: Requests) -> None:
+        self.engine = engine
+        self.requests = requests
+        self.limits = engine.limits
+        self._large = asyncio.Semaphore(4)  # bodies in the reading at once, for memory's sake
+
+    def routes(self) -> list[Route]:
+        """Return path, handler and method of everything."""
+        model = "/models/{name}"
+        table: list[tuple[str, str, Handler]] = [
+            ("GET", "/health", self.health),
+            ("GET", "/metrics", self.metrics),
+            ("GET", "/openapi.json", self.openapi),
+            ("GET", "/models", self.list),
+            ("POST", "/models", self.create),
+            ("GET", model, self.show),
+            ("DELETE", model, self.delete),
+            ("POST", f"{model}/learn", self.learn),
+            ("POST", f"{model}/predict", self.predict),
+            ("POST", f"{model}/predict-then-learn", self.learn),
+            ("POST", f"{model}/explain", self.explain),
+            ("GET", f"{model}/file", self.export),
+            ("PUT", f"{model}/file", self.take),
+        ]
+        return [Route(path, noted(path, call), methods=[how]) for how, path, call in table]
+
+    # -- about the service ---------------------------------------------------------------------
+
+    async def health(self, request: Request) -> Response:
+        """Whether all is well."""
+        engine = self.engine
+        trouble = [engine.trouble, *(s.failed for s in engine.slots())]
+        found = {
+            "status": "trouble" if any(trouble) else "ok", "version": __version__,
+            "models": len(engine.slots()), "waiting": engine.waiting,
+            "trouble": [words for words in trouble if words],
+        }  # fmt: skip
+        return _json(found)
+
+    async def metrics(self, request: Request) -> Response:
+        """Counters for Prometheus."""
+        text = metrics.text(self.requests, self.engine)
+        return Response(text, media_type=metrics.CONTENT_TYPE)
+
+    async def openapi(self, request: Request) -> Response:
+        """The description of this API."""
+        return _json(document(self.limits))
+
+    # -- models --------------------------------------------------------------------------------
+
+    async def list(self, request: Request) -> Response:
+        """All models."""
+        return _json({"models": [_about(slot) for slot in self.engine.slots()]})
+
+    async def create(self, request: Request) -> Response:
+        """Make a model."""
+        body = await self._body(request)
+        _need_json(request)
+        wanted = bodies.read(Create, body)
+        bodies.check_name(wanted.name)
+        bodies.check_features(wanted.features, self.limits)
+        made = build(wanted.kind, wanted.parameters)
+        entry = Entry("create", 0, name=wanted.name, kind=wanted.kind, features=wanted.features)
+        entry.parameters = calls.encode(wanted.parameters)
+        return await self._change(request, body, entry, made)
+
+    async def show(self, request: Request) -> Response:
+        """One model, with its diagnostics."""
+        slot = self._slot(request)
+        found = await self._wait(self.engine.ask(slot, _diagnostics))
+        return _json({**_about(slot), "diagnostics": found})
+
+    async def delete(self, request: Request) -> Response:
+        """Delete a model."""
+        if (again := await self._again(request, b"")) is not None:
+            return again
+        slot = self._slot(request)
+        return await self._change(request, b"", Entry("delete", slot.spec.id))
+
+    async def export(self, request: Request) -> Response:
+        """A model's file."""
+        slot = self._slot(request)
+        data = await self._wait(self.engine.ask(slot, codec.dumps))
+        named = {"Content-Disposition": f'attachment; filename="{slot.spec.name}.model"'}
+        return Response(data, media_type="application/octet-stream", headers=named)
+
+    async def take(self, request: Request) -> Response:
+        """Make a model from a file."""
+        name = bodies.check_name(request.path_params["name"])
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/octet-stream":
+            words = f"Content-Type must be application/octet-stream; got {kind[:80]!r}."
+            raise Problem(415, "bad_content_type", words, "Content-Type")
+        body = await self._body(request, self.limits.file_bytes)
+        made = await self._apart(lambda: codec.received(body))
+        names = getattr(made, "feature_names_in_", None)
+        features = None if names is None else [str(n) for n in names]
+        entry = Entry("import", 0, name=name, features=features, file=body)
+        return await self._change(request, body, entry, made)
+
+    # -- examples ------------------------------------------------------------------------------
+
+    async def learn(self, request: Request) -> Response:
+        """Learn rows; predict each one before, if asked."""
+        body = await self._body(request)
+        if (again := await self._again(request, body)) is not None:
+            return again
+        slot = self._slot(request)
+        op = request.url.path.rpartition("/")[2]
+        entry = await self._batch(request, slot, body, op)
+        calls.output_of(slot.estimator.task, entry)
+        return await self._change(request, body, entry)
+
+    async def predict(self, request: Request) -> Response:
+        """Predict rows; nothing changes."""
+        slot = self._slot(request)
+        entry = await self._batch(request, slot, await self._body(request), "predict")
+        found = await self._wait(self.engine.ask(slot, lambda est: _predicted(est, entry)))
+        return Response(found, media_type=NDJSON if entry.lines else "application/json")
+
+    async def explain(self, request: Request) -> Response:
+        """Say why one row gets its score."""
+        slot = self._slot(request)
+        body = await self._body(request)
+        _need_json(request)
+        asked = bodies.read(Question, body)
+        entry = bodies.entry_of(Batch([asked.x]), "", 0, slot.spec.features, self.limits)
+        row = entry.rows()[0]
+        ask = self.engine.ask(slot, lambda est: calls.explain(est, row, asked.top, asked.target))
+        return _json(await self._wait(ask))
+
+    async def _batch(self, request: Request, slot: Slot, body: bytes, op: str) -> Entry:
+        kind = request.headers.get("content-type", "")
+
+        def parse() -> Entry:
+            batch = bodies.by_type(
+                kind, lambda: bodies.read(Batch, body),
+                lambda: bodies.read_lines(body, self.limits),
+            )  # fmt: skip
+            return bodies.entry_of(batch, op, slot.spec.id, slot.spec.features, self.limits)
+
+        if len(body) < LARGE:
+            entry = parse()
+        else:
+            async with self._large:
+                entry = await self._apart(parse)
+        entry.lines = "json" in kind and not kind.strip().lower().startswith("application/json")
+        if "output" in request.query_params:
+            entry.output = request.query_params["output"]
+        return entry
+
+    # -- what they share -----------------------------------------------------------------------
+
+    def _slot(self, request: Request) -> Slot:
+        return self.engine.slot(request.path_params["name"])
+
+    async def _body(self, request: Request, most: int | None = None) -> bytes:
+        """Return the body; refuse one that is too large or too slow."""
+        most = self.limits.body_bytes if most is None else most
+        told = request.headers.get("content-length", "0")
+        if not told.isdigit() or int(told) > most:
+            raise _too_large(most)
+        chunks, size = [], 0
+        try:
+            async with asyncio.timeout(self.limits.seconds):
+                async for chunk in request.stream():
+                    size += len(chunk)
+                    if size > most:
+                        raise _too_large(most)
+                    chunks.append(chunk)
+        except TimeoutError:
+            words = f"The body did not arrive within {self.limits.seconds:g} seconds."
+            problem = Problem(408, "slow_body", words)
+            problem.headers["Connection"] = "close"
+            raise problem from None
+        except ClientDisconnect:
+            raise Problem(400, "gone", "The client went away.") from None
+        return b"".join(chunks)
+
+    async def _change(
+        self, request: Request, body: bytes, entry: Entry, made: Any = None
+    ) -> Response:
+        """Hand a change to the engine; answer when it is durable and done."""
+        key = _key(request)
+        if key is not None:
+            entry.key, entry.digest = key, _digest(request, body)
+        return _answer(request, await self._wait(self.engine.change(entry, made)))
+
+    async def _again(self, request: Request, body: bytes) -> Response | None:
+        """Answer a request that has come before, even if its model is gone by now."""
+        key = _key(request)
+        known = self.engine.known(key, _digest(request, body)) if key is not None else None
+        return None if known is None else _answer(request, await self._wait(known))
+
+    async def _wait(self, future: Future[T]) -> T:
+        try:
+            shielded = asyncio.shield(asyncio.wrap_future(future))
+            return await asyncio.wait_for(shielded, self.limits.seconds)
+        except TimeoutError:
+            words = (
+                f"No answer within {self.limits.seconds:g} seconds. A change may still be made: "
+                "ask again with the same Idempotency-Key."
+            )
+            raise busy("timeout", words) from None
+
+    async def _apart(self, call: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self.engine.pool, call)
+
+
+def noted(path: str, handler: Handler) -> Handler:
+    """Let a handler leave its route for the metrics."""
+
+    async def call(request: Request) -> Response:
+        request.scope["onkel_route"] = f"{request.method} {path}"
+        return await handler(request)
+
+    return call
+
+
+async def on_http_error(request: Request, error: Exception) -> Response:
+    """Give the router's own refusals the one shape."""
+    assert isinstance(error, HTTPException)
+    code = {404: "not_found", 405: "bad_method"}.get(error.status_code, "bad_request")
+    words = f"{request.method} {request.url.path[:80]!r}: {error.detail}."
+    problem = Problem(error.status_code, code, words)
+    headers = {k: v for k, v in (error.headers or {}).items() if k.lower() == "allow"}
+    return Response(calls.encode(problem.content()), problem.status, headers, "application/json")
+
+
+async def on_problem(request: Request, error: Exception) -> Response:
+    """Answer a refusal."""
+    assert isinstance(error, Problem)
+    body = calls.encode(error.content())
+    return Response(body, error.status, error.headers, "application/json")
+
+
+async def on_failure(request: Request, error: Exception) -> Response:
+    """Answer a fault of ours; the guard writes it down."""
+    words = f"onkel failed ({type(error).__name__}). The log of the server says more."
+    return await on_problem(request, Problem(500, "internal", words))
+
+
+def _key(request: Request) -> str | None:
+    key = request.headers.get("idempotency-key")
+    if key is not None and not bodies.KEY.fullmatch(key):
+        words = "An Idempotency-Key has 1 to 200 visible ASCII characters."
+        raise Problem(422, "bad_field", words, "Idempotency-Key")
+    return key
+
+
+def _answer(request: Request, answer: Remembered) -> Response:
+    lines = answer.lines and request.url.path.endswith("/predict-then-learn")
+    return Response(
+        answer.body, answer.status, {"Onkel-Position": str(answer.position)},
+        NDJSON if lines else "application/json",
+    )  # fmt: skip
+
+
+def _json(content: Any) -> Response:
+    return Response(calls.encode(content), media_type="application/json")
+
+
+def _need_json(request: Request) -> None:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        words = f"Content-Type must be application/json; got {kind[:80]!r}."
+        raise Problem(415, "bad_content_type", words, "Content-Type")
+
+
+def _too_large(most: int) -> Problem:
+    problem = Problem(413, "too_large", f"A body may have {most} bytes here.", limit=most)
+    problem.headers["Connection"] = "close"
+    return problem
+
+
+def _digest(request: Request, body: bytes) -> bytes:
+    head = [request.method, request.url.path, request.url.query,
+            request.headers.get("content-type", "")]  # fmt: skip
+    return hashlib.blake2b("\0".join(head).encode() + b"\0" + body, digest_size=16).digest()
+
+
+def _about(slot: Slot) -> dict[str, Any]:
+    spec = slot.spec
+    return {
+        "name": spec.name, "kind": spec.kind, "task": slot.estimator.task,
+        "parameters": spec.parameters, "features": spec.features, "position": slot.position,
+        "bytes": slot.bytes,
+    }  # fmt: skip
+
+
+def _diagnostics(estimator: Any) -> Any:
+    return estimator.diagnostics_ if estimator.__sklearn_is_fitted__() else None
+
+
+def _predicted(estimator: Any, entry: Entry) -> bytes:
+    return calls.answer(entry, calls.predict(estimator, entry), estimator.t_)

@@ -1,0 +1,113 @@
+"""One model in the service: its estimator, and the calls that wait for it.
+
+One thread at a time works at a model. Between two calls that learn, all questions that wait are
+answered, so that predictions go on while examples pour in.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from typing import Any
+
+import msgspec
+
+Call = tuple[Callable[[], Any], "Future[Any]"]
+TURN = 0.02
+"""Seconds after which a busy model lets others have the thread."""
+
+
+class Spec(msgspec.Struct):
+    """What a model is, as it was made."""
+
+    id: int
+    name: str
+    kind: str
+    parameters: dict[str, Any]
+    features: list[str] | None = None
+    created: int = 0
+    """The position in the log."""
+
+
+class Slot:
+    """A named model and its queue.
+
+    Examples
+    --------
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> pool = ThreadPoolExecutor(1)
+    >>> slot = Slot(Spec(1, "a", "NoveltyDetector", {}), object(), pool)
+    >>> slot.ask(lambda: 2 + 2).result()
+    4
+    >>> pool.shutdown()
+    """
+
+    def __init__(self, spec: Spec, estimator: Any, pool: Executor) -> None:
+        self.spec = spec
+        self.estimator = estimator
+        self.position = spec.created
+        """Of the last record that was applied."""
+        self.saved = -1
+        """Position of the last snapshot; -1: there is none."""
+        self.bytes = 0
+        self.examples = 0
+        """Since the service started; so are `alerts`."""
+        self.alerts = 0
+        self.failed = ""
+        """Why this model is out of use."""
+        self.gone = False
+        self.pool = pool
+        self._asks: deque[Call] = deque()
+        self._does: deque[Call] = deque()
+        self._guard = threading.Lock()
+        self._busy = False
+
+    def ask(self, call: Callable[[], Any]) -> Future[Any]:
+        """Run a call that changes nothing, before calls of :meth:`do` that wait."""
+        return self._add(self._asks, call)
+
+    def do(self, call: Callable[[], Any]) -> Future[Any]:
+        """Run a call that may change the model, in the order in which they come."""
+        return self._add(self._does, call)
+
+    @property
+    def waiting(self) -> int:
+        """Number of calls that wait."""
+        return len(self._asks) + len(self._does)
+
+    def _add(self, queue: deque[Call], call: Callable[[], Any]) -> Future[Any]:
+        future: Future[Any] = Future()
+        with self._guard:
+            queue.append((call, future))
+            start, self._busy = not self._busy, True
+        if start:
+            self.pool.submit(self._work)
+        return future
+
+    def _work(self) -> None:
+        """Answer all questions, then learn once, and so on; hand the thread back after a while."""
+        stop = time.monotonic() + TURN
+        while time.monotonic() < stop:
+            for _ in range(len(self._asks)):
+                _run(*self._asks.popleft())
+            if self._does:
+                _run(*self._does.popleft())
+            with self._guard:
+                if not self._asks and not self._does:
+                    self._busy = False
+                    return
+        self.pool.submit(self._work)
+
+
+def _run(call: Callable[[], Any], future: Future[Any]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        result = call()
+    except BaseException as error:
+        future.set_exception(error)
+    else:
+        future.set_result(result)

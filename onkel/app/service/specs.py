@@ -1,0 +1,95 @@
+"""From JSON to an estimator: kinds, parts and parameters by the names of the registries."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import onkel
+from onkel.app.service.problems import Problem
+from onkel.files.parameters import PARTS
+from onkel.params import Part
+
+KINDS = (
+    "KernelClassifier", "KernelRegressor", "LinearClassifier", "LinearRegressor", "NoveltyDetector",
+)  # fmt: skip
+_SLOTS = {"left": "kernel", "right": "kernel", "learning_rate": "schedule"}
+"""Parameters that hold a part, beside those named after its kind."""
+_CODE = "function"
+"""The kernel that is a user's own function; no request can bring one."""
+MOST = {
+    "recent": 1_000_000, "terms": 10_000_000, "centers": 100_000, "order": 100, "degree": 100,
+}  # fmt: skip
+"""Parameters that take memory or time before anything is learned."""
+
+
+DEEPEST = 8
+"""Parts within parts."""
+REFUSALS = (ValueError, TypeError, AttributeError, ArithmeticError)
+"""What parts and estimators raise at what they do not take; they are then as they were before."""
+
+
+def build(kind: str, parameters: Mapping[str, Any]) -> Any:
+    """Return a new estimator; raise a Problem that names the field.
+
+    A part is a name or an object with a name and its parameters.
+
+    Examples
+    --------
+    >>> build("NoveltyDetector", {"nu": 0.01, "kernel": {"name": "gaussian", "gamma": 0.5}})
+    NoveltyDetector(nu=0.01, kernel=Gaussian(gamma=0.5))
+    """
+    if kind not in KINDS:
+        raise Problem(422, "bad_kind", f"kind must be one of {list(KINDS)}; got {kind!r}.", "kind")
+    given = _inside(parameters, "parameters", 0)
+    try:
+        estimator = getattr(onkel, kind)(**given)
+        estimator._settings()  # checks every parameter, which learning would do otherwise
+    except REFUSALS as error:
+        raise _bad(str(error), "parameters") from error
+    return estimator
+
+
+def _inside(values: Mapping[str, Any], path: str, depth: int) -> dict[str, Any]:
+    return {name: _value(name, v, f"{path}.{name}", depth) for name, v in values.items()}
+
+
+def _value(name: str, value: Any, path: str, depth: int) -> Any:
+    """Return a parameter's value, its parts built."""
+    if depth > DEEPEST:
+        raise _bad("Parts of parts of parts: too deep.", path)
+    if isinstance(value, dict):
+        return value if name == "class_weight" else _part(name, value, path, depth + 1)
+    if isinstance(value, list):
+        listed = [_value(name, v, f"{path}[{i}]", depth + 1) for i, v in enumerate(value)]
+        return tuple(listed) if name == "kernel" else listed
+    check_size(name, value, path)
+    return value
+
+
+def check_size(name: str, value: Any, path: str) -> None:
+    """Refuse a parameter that takes too much before anything is learned."""
+    most = (os.cpu_count() or 1) if name == "n_jobs" else MOST.get(name)
+    if most is not None and isinstance(value, (int, float)) and not abs(value) <= most:
+        raise _bad(f"{name} may be at most {most} here; got {value}.", path)
+
+
+def _part(name: str, value: dict[str, Any], path: str, depth: int) -> Part:
+    table = PARTS.get(_SLOTS.get(name, name), {})
+    table = {word: part for word, part in table.items() if word != _CODE}
+    if not table:
+        raise _bad(f"{name} does not take an object.", path)
+    given = dict(value)
+    part = given.pop("name", None)
+    if not isinstance(part, str) or part not in table:
+        raise _bad(f"name must be one of {sorted(table)}; got {part!r:.60}.", f"{path}.name")
+    inside = _inside(given, path, depth)
+    try:
+        return table[part](**inside)
+    except REFUSALS as error:
+        raise _bad(str(error), path) from error
+
+
+def _bad(words: str, path: str) -> Problem:
+    return Problem(422, "bad_parameters", words[:2000], path)

@@ -1,0 +1,167 @@
+"""From the models to the live page: numbers, and alerts with their reasons.
+
+An alert is explained by the model as it was a moment before, a copy: the model itself has learned
+the row by then, and would find it less unusual.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from onkel.app.board import PERIOD, Block, Board
+from onkel.app.service import codec
+from onkel.app.service.calls import Judged
+from onkel.app.service.slots import Slot
+
+SHARE = 0.02
+"""Of the time, at most, that goes into copies, and as much into reasons."""
+
+
+class Budget:
+    """Lets something be done again when its cost is a small share of the time.
+
+    Examples
+    --------
+    >>> budget = Budget(least=1.0)
+    >>> budget.due(5.0), budget.spent(5.0, 0.5), budget.due(6.0), budget.due(30.0)
+    (True, None, False, True)
+    """
+
+    def __init__(self, least: float) -> None:
+        self.least = least
+        self._next = 0.0
+
+    def due(self, now: float) -> bool:
+        """Whether it may be done now."""
+        return now >= self._next
+
+    def spent(self, now: float, seconds: float) -> None:
+        """Note what it cost."""
+        self._next = now + max(self.least, seconds / SHARE)
+
+
+class Watched:
+    """What the page needs to remember of one model."""
+
+    def __init__(self) -> None:
+        self.copy: Any = None
+        self.copies = Budget(1.0)
+        self.reasons = Budget(0.2)
+        self.numbers = Budget(PERIOD)
+        self.explaining = threading.Lock()
+
+
+class Watch:
+    """Tells a board what the models of a service do."""
+
+    def __init__(self, board: Board) -> None:
+        self.board = board
+        self.trouble = ""
+        """The last thing that went wrong; a page is no reason to stop learning."""
+        self._watched: dict[int, Watched] = {}
+
+    def begin(self, slot: Slot) -> None:
+        """Show a model."""
+        self._watched[slot.spec.id] = Watched()
+        self.board.begin(slot.spec.name, slot.estimator.task)
+        if slot.estimator.__sklearn_is_fitted__():
+            numbers = self._numbers(slot, slot.estimator.diagnostics_)
+            self.board.publish(slot.spec.name, Block(slot.estimator.task, 0, numbers=numbers))
+
+    def end(self, slot: Slot) -> None:
+        """Show a model no longer."""
+        self._watched.pop(slot.spec.id, None)
+        self.board.forget(slot.spec.name)
+
+    def learned(self, slot: Slot, rows: Any, judged: Judged) -> None:
+        """Note what a call brought; called while no other is at the model."""
+        slot.examples += len(rows)
+        slot.alerts += 0 if judged.mark is None else int(np.count_nonzero(judged.mark))
+        watched = self._watched.get(slot.spec.id)
+        if watched is None or slot.gone:
+            return
+        try:
+            self._publish(slot, watched, rows, judged)
+        except Exception as error:
+            self.trouble = f"{type(error).__name__}: {error}"
+
+    def _publish(self, slot: Slot, watched: Watched, rows: Any, judged: Judged) -> None:
+        now, est = time.monotonic(), slot.estimator
+        X = None if isinstance(rows, list) else rows
+        numbers: dict[str, Any] = {"t": est.t_, "terms": est.n_terms_}
+        if watched.numbers.due(now):
+            numbers = self._numbers(slot, est.diagnostics_)
+            watched.numbers.spent(now, time.monotonic() - now)
+        block = Block(
+            est.task, len(rows), judged.value, judged.limit, judged.mark, X, slot.spec.features,
+            numbers,
+        )  # fmt: skip
+        self.board.publish(slot.spec.name, block)
+        if est.task == "novelty" and judged.mark is not None and judged.mark.any():
+            self._alerts(slot, watched, rows, judged, est.t_ - len(rows), now)
+        self._refresh(slot, watched, now)
+
+    def _numbers(self, slot: Slot, report: dict[str, Any]) -> dict[str, Any]:
+        slot.bytes = int(report["bytes"])
+        realised, promised = report["rate_realised"], report["rate_promised"]
+        if isinstance(realised, list):
+            realised = float(np.mean(realised))
+        if report["mistakes"] is not None:
+            promised, realised = None, report["mistakes"] / max(report["t"], 1)
+        return {
+            "t": report["t"], "terms": report["terms"], "promised": promised,
+            "realised": realised, "mistakes": report["mistakes"], "bytes": report["bytes"],
+            "words": report["rate_in_words"],
+        }  # fmt: skip
+
+    # -- reasons -------------------------------------------------------------------------------
+
+    def _alerts(
+        self, slot: Slot, watched: Watched, rows: Any, judged: Judged, before: int, now: float
+    ) -> None:
+        """Show the worst alert of the block; say why, as far as the time allows."""
+        if not watched.reasons.due(now):
+            return
+        watched.reasons.spent(now, 0.0)
+        assert judged.value is not None and judged.limit is not None and judged.mark is not None
+        at = int(np.argmin(np.where(judged.mark, judged.value - judged.limit, np.inf)))
+        alert = {
+            "t": before + at + 1, "score": float(judged.value[at]),
+            "threshold": float(judged.limit[at]),
+        }  # fmt: skip
+        row = rows[at]
+        slot.pool.submit(self._explain, slot.spec.name, watched, row, alert)
+
+    def _explain(self, name: str, watched: Watched, row: Any, alert: dict[str, Any]) -> None:
+        began = time.monotonic()
+        found: dict[str, Any] = {"sentence": None, "features": []}
+        try:
+            if watched.copy is not None:
+                found = _reason(watched.copy, row, alert)
+        except Exception as error:
+            self.trouble = f"{type(error).__name__}: {error}"
+        self.board.alert(name, {**alert, **found})
+        now = time.monotonic()
+        watched.reasons.spent(now, now - began)
+
+    def _refresh(self, slot: Slot, watched: Watched, now: float) -> None:
+        """Copy the model now and then; later alerts are explained by the copy."""
+        if slot.estimator.task != "novelty" or not watched.copies.due(now):
+            return
+        watched.copy = codec.loads(codec.dumps(slot.estimator))
+        watched.copies.spent(now, time.monotonic() - now)
+
+
+def _reason(model: Any, row: Any, alert: dict[str, Any]) -> dict[str, Any]:
+    why = model.explain(row)
+    why = replace(why, score=alert["score"], threshold=alert["threshold"], alert=True)
+    features = [
+        {"name": f.name, "value": f.value, "usual": f.usual, "effect": f.effect}
+        for f in why.features[:3]
+    ]
+    return {"sentence": why.sentence, "features": features}

@@ -1,0 +1,267 @@
+/* The live page: one stream of events for the model that is chosen. */
+"use strict";
+
+(() => {
+  const $ = (id) => document.getElementById(id);
+  const calm = matchMedia("(prefers-reduced-motion: reduce)");
+  const WORDS = {
+    novelty: {marks: "alerts", rate: "Alert rate", score: "Score and threshold",
+      keys: [["band", "scores, lowest to highest"], ["", "mean score"], ["limit", "threshold"], ["mark", "alert"]]},
+    classification: {marks: "mistakes", rate: "Mistakes", score: "Mistakes of late",
+      keys: [["", "share of mistakes in each bucket"]]},
+    regression: {marks: "outside", rate: "Coverage", score: "Size of the error",
+      keys: [["band", "errors, smallest to largest"], ["", "mean error"], ["limit", "half-width of the interval"], ["mark", "outside"]]},
+  };
+  let token = sessionStorage.getItem("onkel-token") || "";
+  let model = new URLSearchParams(location.search).get("model") || "";
+  let task = "", paused = false, ending = null, waiting = [], latest = null, drawn = 0, seen = -1, spoken = 0;
+
+  const headers = () => token ? {Authorization: `Bearer ${token}`} : {};
+  const number = (v, digits = 3) => v === null || v === undefined || !isFinite(v) ? "–"
+    : Math.abs(v) >= 1e4 ? Math.round(v).toLocaleString("en") : Number.isInteger(v) ? String(v) : String(Number(v.toPrecision(digits)));
+  const percent = (v) => v === null || v === undefined || !isFinite(v) ? "–" : `${Number((100 * v).toPrecision(3))} %`;
+
+  function say(words, kind) {
+    if ($("state").textContent !== words) $("state").textContent = words;
+    $("dot").className = `dot ${kind}`;
+  }
+
+  /* -- drawing ------------------------------------------------------------------------------ */
+
+  function legend(id, keys) {
+    $(id).replaceChildren(...keys.map(([kind, words]) => {
+      const item = document.createElement("li"), key = document.createElement("span");
+      key.className = `key ${kind}`;
+      key.setAttribute("aria-hidden", "true");
+      item.append(key, words);
+      return item;
+    }));
+  }
+
+  function begin(found) {
+    task = found.task;
+    const words = WORDS[task];
+    $("title").replaceChildren(found.model, " ");
+    const small = document.createElement("small");
+    small.textContent = task;
+    $("title").append(small);
+    document.title = `${found.model} · onkel`;
+    $("score-title").textContent = words.score;
+    $("rate-title").textContent = words.rate;
+    $("alerts-title").parentElement.hidden = task !== "novelty";
+    legend("score-legend", words.keys);
+    const so = [["sky", "of late"], ["", "since the start"]];
+    legend("rate-legend", task === "classification" ? so : [["dash", "promised"], ...so]);
+    legend("speed-legend", [["green", "examples per second"]]);
+    legend("terms-legend", [["", "terms"]]);
+    legend("drift-legend", [["amber", "largest drift of a mean, in spreads"]]);
+    Charts.start(task);
+    seen = -1;
+  }
+
+  function tiles(found) {
+    const n = found.numbers, flip = task === "regression";
+    const rate = (v) => v === null || v === undefined ? v : flip ? 1 - v : v;
+    const list = [["examples", number(found.t)], ["examples per second", number(found.speed)], ["terms stored", number(n.terms)]];
+    if (task === "classification") list.push(["mistakes", number(n.mistakes), "mark"], ["share of mistakes", percent(n.realised)]);
+    else if (n.promised !== null && n.promised !== undefined) {
+      const what = flip ? "coverage" : "rate";
+      list.push([`${what} promised`, percent(rate(n.promised))], [`${what} realised`, percent(rate(n.realised))]);
+    }
+    if (task === "novelty") list.push(["alerts, this run", number(found.marks), "mark"]);
+    if (n.bytes) list.push(["memory", `${number(n.bytes / 1e6)} MB`]);
+    const box = $("tiles");
+    if (box.children.length !== list.length) {
+      box.replaceChildren(...list.map(() => {
+        const tile = document.createElement("div");
+        tile.append(document.createElement("dt"), document.createElement("dd"));
+        return tile;
+      }));
+    }
+    list.forEach(([name, value, kind], i) => {
+      const tile = box.children[i];
+      tile.className = kind || "";
+      tile.firstChild.textContent = name;
+      tile.lastChild.textContent = value;
+    });
+    $("words").textContent = n.words || "";
+  }
+
+  function moments(rows) {
+    $("moments").replaceChildren(...rows.map((r) => {
+      const line = document.createElement("tr");
+      const sign = r.drift > 0 ? "+" : r.drift < 0 ? "−" : "";
+      const cells = [r.feature, `${sign}${number(Math.abs(r.drift), 2)}`,
+        `${number(r.late_mean)} ± ${number(r.late_spread, 2)}`, `${number(r.mean)} ± ${number(r.spread, 2)}`];
+      cells.forEach((text, i) => {
+        const cell = document.createElement(i ? "td" : "th");
+        if (!i) cell.scope = "row";
+        if (i === 1 && Math.abs(r.drift) > 0.5) cell.className = "far";
+        cell.textContent = text;
+        line.append(cell);
+      });
+      return line;
+    }));
+  }
+
+  function alerts(list) {
+    $("alerts-none").hidden = list.length > 0;
+    $("alerts").replaceChildren(...[...list].reverse().slice(0, 8).map((a) => {
+      const item = document.createElement("li"), place = document.createElement("b"), why = document.createElement("span");
+      place.textContent = `Example ${a.t.toLocaleString("en")}. `;
+      why.textContent = a.sentence || `Score ${number(a.score)} below the threshold ${number(a.threshold)}.`;
+      item.append(place, why);
+      return item;
+    }));
+    announce(list);
+  }
+
+  /* A screen reader hears of new alerts every ten seconds at most. */
+  function announce(list) {
+    const now = Date.now();
+    if (!list.length || now - spoken < 10000) return;
+    spoken = now;
+    const a = list[list.length - 1];
+    $("news").textContent = `Alert at example ${a.t}. ${a.sentence || ""}`;
+  }
+
+  function describe(found) {
+    const b = found.buckets.length ? found.buckets[found.buckets.length - 1] : null;
+    if (!b) return;
+    $("score-words").textContent = `Now ${number(b.mean)}${b.limit === null ? "" : `, limit ${number(b.limit)}`}.`;
+    $("rate-words").textContent = `Promised ${percent(b.promised)}, realised ${percent(b.realised)}.`;
+  }
+
+  function draw() {
+    const found = latest;
+    if (!found || paused || document.hidden) return;
+    if (found.task !== task || found.model !== model) {
+      model = found.model;
+      begin(found);
+    }
+    Charts.add(waiting, task === "regression");
+    waiting = [];
+    tiles(found);
+    if (calm.matches || performance.now() - drawn > 900) {
+      drawn = performance.now();
+      moments(found.drift);
+      describe(found);
+    }
+    if (found.alerts && found.told !== seen) {
+      seen = found.told;
+      alerts(found.alerts);
+    }
+  }
+
+  /* -- the stream --------------------------------------------------------------------------- */
+
+  function take(found) {
+    if (latest && !found.alerts) found.alerts = latest.alerts;
+    latest = found;
+    waiting = [...waiting, ...found.buckets].slice(-600);
+    say(found.speed > 0 ? "live" : "waiting for examples", found.speed > 0 ? "live" : "");
+  }
+
+  async function follow(name) {
+    if (ending) ending.abort();
+    ending = new AbortController();
+    const own = ending;
+    while (!own.signal.aborted) {
+      try {
+        const answer = await fetch(`/live/${encodeURIComponent(name)}`, {headers: headers(), signal: own.signal});
+        if (answer.status === 404) return choose();
+        if (!answer.ok) throw new Error(String(answer.status));
+        await read(answer.body.getReader(), own);
+      } catch (error) {
+        if (own.signal.aborted) return;
+        say("not connected, trying again", "off");
+      }
+      await new Promise((done) => setTimeout(done, 1000));
+    }
+  }
+
+  async function read(reader, own) {
+    const decoder = new TextDecoder();
+    for (let text = ""; ;) {
+      const {done, value} = await reader.read();
+      if (done || own.signal.aborted) return;
+      text += decoder.decode(value, {stream: true});
+      const events = text.split("\n\n");
+      text = events.pop();
+      for (const event of events) if (event.startsWith("data: ")) take(JSON.parse(event.slice(6)));
+    }
+  }
+
+  /* -- which model -------------------------------------------------------------------------- */
+
+  async function models() {
+    const answer = await fetch("/live", {headers: headers()});
+    if (answer.status === 401) {
+      $("ask").hidden = false;
+      $("main").hidden = true;
+      $("ask-error").textContent = token ? "That is not the token." : "";
+      if (document.activeElement !== $("token")) $("token").focus();
+      throw new Error("token");
+    }
+    $("ask").hidden = true;
+    $("main").hidden = false;
+    const found = await answer.json();
+    $("links").hidden = !found.service;
+    return found.models;
+  }
+
+  function fill(list) {
+    const box = $("model"), names = list.map((m) => m.name);
+    const old = [...box.options].map((o) => o.value);
+    box.disabled = !names.length;
+    if (names.length && names.join("\n") !== old.join("\n")) {
+      box.replaceChildren(...list.map((m) => new Option(`${m.name} (${m.task})`, m.name)));
+    }
+    if (model) box.value = model;
+  }
+
+  async function choose() {
+    for (;;) {
+      try {
+        const list = await models();
+        fill(list);
+        if (list.length) {
+          const wanted = list.find((m) => m.name === model) || [...list].sort((a, b) => b.t - a.t)[0];
+          show(wanted.name);
+          return;
+        }
+        say("no model yet", "");
+      } catch (error) {
+        if (error.message === "token") return;
+        say("not connected, trying again", "off");
+      }
+      await new Promise((done) => setTimeout(done, 1000));
+    }
+  }
+
+  function show(name) {
+    model = name;
+    task = "";
+    waiting = [];
+    latest = null;
+    $("model").value = name;
+    history.replaceState(null, "", `?model=${encodeURIComponent(name)}`);
+    follow(name);
+  }
+
+  $("model").addEventListener("change", (event) => show(event.target.value));
+  $("pause").addEventListener("click", () => {
+    paused = !paused;
+    $("pause").setAttribute("aria-pressed", String(paused));
+    $("pause").textContent = paused ? "Resume" : "Pause";
+  });
+  $("ask").addEventListener("submit", (event) => {
+    event.preventDefault();
+    token = $("token").value.trim();
+    sessionStorage.setItem("onkel-token", token);
+    choose();
+  });
+  setInterval(draw, calm.matches ? 1000 : 100);
+  setInterval(() => { if ($("ask").hidden) models().then(fill).catch(() => {}); }, 5000);
+  choose();
+})();

@@ -1,0 +1,111 @@
+"""What a source hands over: rows between two fixed row numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Bad:
+    """A row that could not be read."""
+
+    row: int
+    line: int
+    reason: str
+    text: str
+    """How it begins."""
+
+
+@dataclass
+class Block:
+    """Rows `first` to `first + count - 1` of a source, and where to go on after them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> block = Block(0, 3, np.array([0, 2]), np.zeros((2, 1)), {"row": 3})
+    >>> block.count, len(block.rows), block.known.tolist()
+    (3, 2, [True, True])
+    """
+
+    first: int
+    count: int
+    """Rows, bad ones included."""
+    rows: Array
+    """The numbers of the good rows."""
+    X: Array
+    position: dict[str, Any]
+    """JSON-ready; a source that is opened with it goes on with the next row."""
+    y: Array | None = None
+    known: Array = field(default_factory=lambda: np.zeros(0, bool))
+    """Which rows have a target; all, unless told."""
+    time: Array | None = None
+    """In seconds."""
+    stamps: list[Any] | None = None
+    """Times as they came."""
+    keys: list[str] | None = None
+    bad: list[Bad] = field(default_factory=list)
+    ids: list[str] | None = None
+    """Stable names of the rows, where a source has such (brokers)."""
+
+    def __post_init__(self) -> None:
+        if len(self.known) != len(self.rows):
+            self.known = np.ones(len(self.rows), bool)
+
+    def part(self, which: Any) -> Block:
+        """Return some of the good rows, as a block of their own."""
+        at = np.arange(len(self.rows))[which]
+        return Block(
+            self.first, self.count, self.rows[at], self.X[at], self.position,
+            y=None if self.y is None else self.y[at], known=self.known[at],
+            time=None if self.time is None else self.time[at],
+            stamps=None if self.stamps is None else [self.stamps[i] for i in at],
+            keys=None if self.keys is None else [self.keys[i] for i in at],
+            ids=None if self.ids is None else [self.ids[i] for i in at],
+        )  # fmt: skip
+
+
+MOST, LEAST, NUMBERS = 16384, 1024, 2**17
+"""Rows in a block, and how many numbers they should be at most."""
+
+
+def rows_for(features: int) -> int:
+    """Return how many rows a block has by default: many, unless rows are wide.
+
+    Examples
+    --------
+    >>> rows_for(2), rows_for(8), rows_for(9), rows_for(784)
+    (16384, 16384, 8192, 1024)
+    """
+    rows = MOST
+    while rows > LEAST and rows * features > NUMBERS:
+        rows //= 2
+    return rows
+
+
+EARLY = 64
+"""The first block; the next ones double, so that a model is soon there to explain with."""
+
+
+def next_cut(row: int, size: int) -> int:
+    """Return where the block that starts at `row` ends: a fixed number, however one got there.
+
+    64, 128, 256, … up to `size`, then its multiples.
+
+    Examples
+    --------
+    >>> [next_cut(row, 1024) for row in (0, 64, 70, 1000, 1024, 3000)]
+    [64, 128, 128, 1024, 2048, 3072]
+    """
+    if row >= size:
+        return (row // size + 1) * size
+    cut = EARLY
+    while cut <= row:
+        cut *= 2
+    return min(cut, size)

@@ -1,0 +1,149 @@
+"""What counts as a number, a date or nothing: one judge for every format and parser."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from typing import Any
+
+from onkel.inputs import LARGEST
+
+MISSING = (
+    "", "NA", "N/A", "NaN", "nan", "NAN", "null", "NULL", "None", "none", "?", "-",
+)  # fmt: skip
+"""What stands for a number that is not there."""
+_MISSING = frozenset(MISSING)
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+
+
+LARGEST_LABEL = 2**53
+"""Up to here a whole number is exact, however it was written."""
+LARGEST_TARGET = 1e150
+"""What a regression accepts."""
+
+
+class BadRow(ValueError):
+    """A row that cannot be read; the message is the reason."""
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a cell holds nothing.
+
+    Examples
+    --------
+    >>> is_missing(" NA "), is_missing(None), is_missing(0.0)
+    (True, True, False)
+    """
+    if value is None:
+        return True
+    return isinstance(value, str) and value.strip() in _MISSING
+
+
+def number(value: Any, column: str = "?") -> float:
+    """Return a cell as a number, NaN where it holds nothing.
+
+    Examples
+    --------
+    >>> number(" 1.5e3 "), number("NA"), number(True)
+    (1500.0, nan, 1.0)
+    """
+    if isinstance(value, str):
+        text = value.strip()
+        if text in _MISSING:
+            return math.nan
+        if not _NUMBER.fullmatch(text):
+            raise BadRow(f"column {column!r}: {text[:40]!r} is no number")
+        return _in_range(float(text), column)
+    if value is None:
+        return math.nan
+    if isinstance(value, (int, float)):
+        try:
+            return _in_range(float(value), column)
+        except OverflowError:
+            raise BadRow(f"column {column!r}: a number too large") from None
+    raise BadRow(f"column {column!r}: {type(value).__name__} where a number was expected")
+
+
+def _in_range(value: float, column: str) -> float:
+    if not abs(value) <= LARGEST:
+        raise BadRow(f"column {column!r}: {value!r} is not a finite number up to {LARGEST:g}")
+    return value
+
+
+def target(value: Any, column: str = "?") -> float:
+    """Return a number that is to be predicted, NaN where there is none."""
+    found = number(value, column)
+    if abs(found) > LARGEST_TARGET:
+        raise BadRow(f"column {column!r}: {found!r} is no target up to {LARGEST_TARGET:g} in size")
+    return found
+
+
+def is_number(value: Any) -> bool:
+    """Whether a cell holds a number (nothing is none)."""
+    try:
+        return not is_missing(value) and not math.isnan(number(value))
+    except BadRow:
+        return False
+
+
+def seconds(value: Any, column: str = "?") -> float:
+    """Return a time in seconds: a number as it is, a date (ISO 8601) since 1970, UTC.
+
+    Examples
+    --------
+    >>> seconds("1970-01-02"), seconds("1970-01-01T01:00:00+01:00"), seconds("12.5")
+    (86400.0, 0.0, 12.5)
+    """
+    if is_missing(value):
+        raise BadRow(f"column {column!r}: no time")
+    if not isinstance(value, str) or _NUMBER.fullmatch(value.strip()):
+        return number(value, column)
+    try:
+        date = datetime.datetime.fromisoformat(value.strip())
+    except ValueError:
+        raise BadRow(f"column {column!r}: {value[:40]!r} is no time") from None
+    if date.tzinfo is None:
+        date = date.replace(tzinfo=datetime.UTC)
+    return (date - _EPOCH) / datetime.timedelta(seconds=1)
+
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+def label(value: Any, whole: bool, column: str = "?") -> Any:
+    """Return a class label: a whole number, or a text; None where there is nothing.
+
+    Examples
+    --------
+    >>> label("1", whole=True), label(" cat ", whole=False), label("", whole=False)
+    (1, 'cat', None)
+    """
+    if value is None or (isinstance(value, str) and (not value.strip() or is_missing(value))):
+        return None
+    if not whole:
+        return _text(value, column)
+    found = number(value, column)
+    if abs(found) > LARGEST_LABEL:
+        raise BadRow(f"column {column!r}: {found!r} is no label; whole numbers go up to 2**53")
+    if found != int(found):
+        raise BadRow(f"column {column!r}: {found!r} is no label; the others are whole numbers")
+    return int(found)
+
+
+def _text(value: Any, column: str) -> str:
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    raise BadRow(f"column {column!r}: {type(value).__name__} where a label was expected")
+
+
+def key(value: Any, column: str = "?") -> str:
+    """Return what a row's model is called; every row needs one."""
+    found = None if value is None else _text(value, column)
+    if not found:
+        raise BadRow(f"column {column!r}: no key")
+    return found
