@@ -245,9 +245,7 @@ def conduct(session: Session, options: dict[str, Any], signals: _Stops) -> int:
     """Run a session to its end; show progress and summary where a person watches."""
     quiet, watched = options["quiet"], sys.stderr.isatty()
     signals.watch(session)
-    if not quiet:
-        for warning in session.source.warnings():
-            print(f"onkel: {warning}", file=sys.stderr)
+    told = _warn(session, 0, quiet)
     shown = watched and not quiet and not (options["output"] == "-" and sys.stdout.isatty())
     progress = Progress(sys.stderr, _columns()) if shown else None
     if progress is not None:
@@ -261,10 +259,19 @@ def conduct(session: Session, options: dict[str, Any], signals: _Stops) -> int:
     finally:
         if progress is not None:
             progress.close()
+    _warn(session, told, quiet)
     _finish(session, options, time.monotonic() - begun, session.counters.rows - before, watched)
     if signals.came and session.state is not None and watched:
         print("Interrupted; the same command goes on from here.", file=sys.stderr)
     return INTERRUPTED if signals.came else 0
+
+
+def _warn(session: Session, told: int, quiet: bool) -> int:
+    """Say what a person should know and was not told yet; return how much that is in all."""
+    found = session.source.warnings()
+    for warning in [] if quiet else found[told:]:
+        print(f"onkel: {warning}", file=sys.stderr)
+    return len(found)
 
 
 def _finish(
