@@ -21,7 +21,7 @@ export PIP_ROOT_USER_ACTION := ignore
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-all demo test lint format bench bench-quick docs dist sanitize clean
+.PHONY: help setup setup-all demo test lint format bench bench-quick reproduce reproduce-quick docs dist sanitize clean
 
 help:
 	@echo "make demo       set up, run the demonstration, write its report"
@@ -31,6 +31,8 @@ help:
 	@echo "make lint       formatting, style, types, direction of imports"
 	@echo "make format     format Python and C++"
 	@echo "make bench      the benchmarks, to reports/ (twenty minutes; bench-quick: two minutes)"
+	@echo "make reproduce  the papers' figures, published numbers, streams under drift: one page, to reports/"
+	@echo "                (fifteen minutes; reproduce-quick: two minutes)"
 	@echo "make docs       the documentation, to docs/_build/html"
 	@echo "make dist       source distribution and wheel, to dist/"
 	@echo "make sanitize   tests of the core under the address and undefined-behaviour sanitizers"
@@ -116,6 +118,12 @@ format: $(DONE)/core $(DONE)/lint
 
 bench: $(DONE)/core $(DONE)/bench $(DONE)/libsvm
 	@$(BIN)/python benchmarks/run.py
+
+reproduce: $(DONE)/core $(DONE)/bench
+	@$(BIN)/python experiments/reproduce.py
+
+reproduce-quick: $(DONE)/core $(DONE)/bench
+	@$(BIN)/python experiments/reproduce.py --quick
 
 bench-quick: $(DONE)/core $(DONE)/bench $(DONE)/libsvm
 	@$(BIN)/python benchmarks/run.py --quick

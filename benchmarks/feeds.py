@@ -141,9 +141,10 @@ def faults() -> list[Feed]:
     return [Feed(made.X, made.faulty)]
 
 
-def skab() -> list[Feed]:
+def skab(folder: Path | None = None) -> list[Feed]:
     """Water circulation: 16 experiments in which a valve is closed, each a stream of its own."""
-    with gzip.open(_folder() / "skab_valve1.csv.gz", "rt", encoding="utf-8", newline="") as lines:
+    path = (folder or _folder()) / "skab_valve1.csv.gz"
+    with gzip.open(path, "rt", encoding="utf-8", newline="") as lines:
         rows = list(csv.reader(lines))[1:]
     parts = [list(group) for _, group in groupby(rows, key=lambda row: row[0])]
     arrays = [np.array([row[2:11] for row in part], float) for part in parts]

@@ -39,6 +39,8 @@ html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#2a6f97", "color-brand-content": "#2a6f97"},
     "dark_css_variables": {"color-brand-primary": "#7fb7d6", "color-brand-content": "#7fb7d6"},
 }
+html_static_path = ["_static"]
+html_css_files = ["onkel.css"]
 html_copy_source = False
 
 # The figures are committed; one that is missing is made where matplotlib is there.

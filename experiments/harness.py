@@ -93,17 +93,17 @@ def finish(name: str, rows: dict[str, Any], checks: list[Check]) -> int:
         **rows,
     }
     path = REPORTS / f"{name}.json"
-    path.write_text(json.dumps(_plain(report), indent=1) + "\n")
+    path.write_text(json.dumps(plain(report), indent=1) + "\n")
     print(f"report: {path.relative_to(REPORTS.parent)}")
     return int(not all(c.ok for c in checks))
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Turn what JSON does not know into what it does; infinities and NaN become null."""
     if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
+        return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
+        return [plain(v) for v in value]
     if isinstance(value, np.generic):
         value = value.item()
     return None if isinstance(value, float) and not np.isfinite(value) else value

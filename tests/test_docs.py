@@ -6,6 +6,7 @@ import inspect
 import itertools
 import math
 import re
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,13 @@ if not DOCS.is_dir():
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
 TEXTS = [*PAGES, ROOT / "DESIGN.md", ROOT / "CHANGELOG.md"]
-NEEDS = {"river": "river", "service": "starlette", "command_line": "click"}
+NEEDS = {
+    "river": "river",
+    "from_river": "river",
+    "from_sklearn": "sklearn",
+    "service": "starlette",
+    "command_line": "click",
+}
 """Pages whose code needs an extra."""
 FENCE = re.compile(r"^(`{3,})([^\n`]*)\n(.*?)^\1\s*$", re.M | re.S)
 NUMBER = re.compile(r"[-+]?\d+\.?\d*(?:e[-+]?\d+)?")
@@ -72,19 +79,51 @@ class Checked:
             pytest.fail(f"{name_of(self.path)}:{number} prints {printed!r}, not {shown!r}")
 
 
-@pytest.mark.parametrize("path", [p for p in PAGES if any(blocks(p))], ids=name_of)
+def run(path: Path, namespace: dict[str, Any], line: int, code: str, shown: str | None) -> None:
+    """Run one block of a page, and compare what it prints with what the page shows."""
+    show = namespace["print"] = Checked(path)
+    exec(compile("\n" * line + code, str(path), "exec", dont_inherit=True), namespace)
+    if shown is not None:
+        wanted = shown.splitlines()
+        agree = len(wanted) == len(show.kept) and all(map(same, wanted, show.kept))
+        assert agree, f"{name_of(path)}, after line {line}: prints {show.kept}, not {wanted}"
+
+
+RUN = [p for p in PAGES if any(blocks(p)) and p.stem != "gallery"]
+
+
+@pytest.mark.parametrize("path", RUN, ids=name_of)
 def test_python_blocks_run_and_print_what_they_say(path: Path) -> None:
     if path.stem in NEEDS:
         pytest.importorskip(NEEDS[path.stem], reason=f"the page {path.stem} needs an extra")
-    show = Checked(path)
-    namespace: dict[str, Any] = {"__name__": "docs", "print": show}
+    namespace: dict[str, Any] = {"__name__": "docs"}
     for line, code, shown in blocks(path):
-        show.kept.clear()
-        exec(compile("\n" * line + code, str(path), "exec", dont_inherit=True), namespace)
-        if shown is not None:
-            wanted = shown.splitlines()
-            agree = len(wanted) == len(show.kept) and all(map(same, wanted, show.kept))
-            assert agree, f"{name_of(path)}, after line {line}: prints {show.kept}, not {wanted}"
+        run(path, namespace, line, code, shown)
+
+
+GALLERY = DOCS / "gallery.md"
+
+
+@pytest.mark.parametrize("block", list(blocks(GALLERY)), ids=lambda block: f"line {block[0]}")
+def test_each_example_of_the_gallery_runs_alone_and_draws_one_figure(
+    block: tuple[int, str, str | None],
+) -> None:
+    plt = pytest.importorskip("matplotlib.pyplot", reason="the gallery needs matplotlib")
+    plt.switch_backend("Agg")
+    plt.close("all")
+    run(GALLERY, {"__name__": "gallery"}, *block)
+    drawn = plt.get_fignums()
+    plt.close("all")
+    assert len(drawn) == 1
+
+
+def test_the_gallery_shows_under_each_example_what_it_draws() -> None:
+    pytest.importorskip("matplotlib", reason="the gallery needs matplotlib")
+    examples = runpy.run_path(str(DOCS / "figures" / "gallery.py"))["examples"]()
+    assert [code for code, _ in examples] == [code for _, code, _ in blocks(GALLERY)]
+    names = [f"gallery-{i + 1}.png" for i in range(len(examples))]
+    assert [name for _, name in examples] == names
+    assert sorted(p.name for p in (DOCS / "figures").glob("gallery-*.png")) == sorted(names)
 
 
 def test_the_comparison_of_prints_would_notice() -> None:
