@@ -10,7 +10,8 @@ rate MAR (anomalous rows that do not). The machine warms up all the while: what 
   0.1 %. *First minute*: alerts among the first 60 anomalous rows, to be held against FAR.
 - *Common threshold*: an alert is a score beyond ``median + k (q99 - median)`` of the 400 scores,
   the mean of the last 5 scores being judged. k of 1, 1.5, 2, 3, 5 and one of up to three settings
-  are chosen by F1 on files 0 to 3; counted are files 4 to 15. The same budget for all.
+  are chosen by F1 on files 0 to 3; counted are files 4 to 15. T-squared has one setting, the
+  others three.
 - *Published*: the leaderboard of github.com/waico/SKAB (README, v0.9, "out-of-box"). It counts 34
   files of three kinds, of which valve1 is one: a direction, not a match.
 

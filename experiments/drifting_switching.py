@@ -18,7 +18,11 @@ signed ranks over pairs of the same seed, exact and one-sided.
 *Chosen after a look.* The slow step is the generator's own. Under it forgetting without a margin
 showed no gain, so steps of 0.1, 0.2 and 0.4 were tried on the first six of the reported seeds;
 the gain grew with the step, and 0.2 was kept beside the slow one. The grids were widened once
-where a best value lay at their edge.
+where a best value lay at their edge. Where one still does (γ = 0.5; the smallest memory, balls
+and rates under fast drift; ALMA's largest when switching), the next value beyond was tried on the
+tuning streams, and was no better. The grids are not equally large: a learner with more knobs has
+more settings, from 4 (the perceptron) to 80 (ALMA). No p is corrected for the number of tests:
+take one near 0.05 for a hint.
 """
 
 from __future__ import annotations
@@ -174,10 +178,13 @@ def tests(kind: str, runs: Runs) -> list[Row]:
             "verdict": _verdict(p, signed_rank(b, a)),
         })  # fmt: skip
     a, b = runs.totals("NORMA"), runs.totals("ALMA")
+    there, back = signed_rank(a, b), signed_rank(b, a)
+    both = min(1.0, 2 * min(there, back))
+    ahead = "NORMA ahead" if there < back else "ALMA ahead"
     rows.append({
         "stream": kind, "claim": "NORMA and ALMA are close", "pair": "NORMA / ALMA, medians",
         "holds on": f"{np.median(a) / np.median(b):.2f}",
-        "p": min(1.0, 2 * min(signed_rank(a, b), signed_rank(b, a))), "verdict": "",
+        "p": both, "verdict": ahead if both <= ALPHA else "not decided",
     })  # fmt: skip
     return rows
 

@@ -66,8 +66,8 @@ def load(folder: Path, name: str, shuffle: bool = False) -> tuple[np.ndarray, np
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """Return rows of equal keys as a compact text table."""
-    heads = list(rows[0]) if rows else []
+    """Return rows as a compact text table; a key may be missing from some."""
+    heads = list(dict.fromkeys(key for row in rows for key in row))
     cells = [[_cell(row.get(h)) for h in heads] for row in rows]
     widths = [max(len(h), *(len(c[i]) for c in cells)) for i, h in enumerate(heads)]
     lines = [heads, ["-" * w for w in widths], *cells]

@@ -21,11 +21,11 @@ import numpy as np
 if __package__:
     from .drift_nab import FILE as NAB
     from .drift_nab import load as load_nab
-    from .meeting import ACCENT, ALARM, INK, Row, Study, canvas, command, has
+    from .meeting import ACCENT, ALARM, INK, WIDTH, Row, Study, canvas, command, has
 else:
     from drift_nab import FILE as NAB
     from drift_nab import load as load_nab
-    from meeting import ACCENT, ALARM, INK, Row, Study, canvas, command, has
+    from meeting import ACCENT, ALARM, INK, WIDTH, Row, Study, canvas, command, has
 
 import common
 
@@ -43,7 +43,7 @@ from onkel import (
 TITLE = "What the knobs do"
 ROWS = {True: 1000, False: 12_000}
 MEMORIES = (300, 1000, 3000, 10_000, 30_000, 100_000, 1_000_000)
-TERMS = (30, 100, 300, 1000, 3000, 10_000)
+TERMS = (30, 100, 300, 1000, 3000, 10_000, 30_000)
 WIDTHS = (1 / 16, 1 / 4, 1.0, 4.0, 16.0, 64.0)
 MARGINS = (0.0, 0.1, 0.3, 0.6, 1.0, 1.5, 2.0, 3.0)
 NUS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
@@ -247,7 +247,7 @@ LOOKS = ((ALARM, "-"), ("#e08e0b", "-"), (ACCENT, "-"))
 
 def panels(knob: str, sweep: Sweep, label: str, log: bool = True) -> Any:
     """Draw a panel per stream, the default dotted."""
-    fig, axes = canvas(len(sweep), 4, (11, 2.9))
+    fig, axes = canvas(len(sweep), 2, (WIDTH, 2.6 * -(-len(sweep) // 2)))
     for axis, (name, lines) in zip(axes, sweep.items(), strict=False):
         for (colour, style), (line, curve) in zip(LOOKS[-len(lines) :], lines.items(), strict=True):
             axis.plot(list(curve), list(curve.values()), style, marker="o", ms=3, color=colour,
@@ -285,7 +285,7 @@ def draw_margin(errors: Sweep, stored: Sweep) -> Any:
 
 def draw_nu(found: dict[str, tuple[Curve, Curve]], bike: tuple[Curve, Curve] | None) -> Any:
     """Draw the promise, what was caught, and what an interval costs."""
-    fig, axes = canvas(4 if bike else 2, 4, (11, 2.9))
+    fig, axes = canvas(4 if bike else 2, 2, (WIDTH, 5.2 if bike else 2.6))
     for colour, (name, (realised, caught)) in zip((ACCENT, ALARM), found.items(), strict=False):
         nus = [100 * nu for nu in realised]
         axes[0].plot(nus, list(realised.values()), "o-", ms=3, color=colour, label=name)

@@ -30,6 +30,8 @@ Step = Callable[[int, int], np.ndarray]
 Settings = dict[str, Callable[[Feed], Step]]
 """What a method may be tuned to; the first is the method as it comes."""
 CHUNK = 100
+WIDTH = 7.0
+"""Inches, two panels across: wider ones cannot be read on a phone."""
 INK, SOFT, ACCENT, ALARM = common.INK, common.SOFT, common.ACCENT, common.ALARM
 COLOURS = (ACCENT, ALARM, "#e08e0b", "#5a9367", "#7d4e9e", INK, SOFT)
 
@@ -60,7 +62,7 @@ def canvas(panels: int, across: int, size: tuple[float, float]) -> tuple[Any, li
     """Return a figure in the benchmarks' style and its panels."""
     made = common.canvas(panels, across, size)
     if made is None:
-        raise SystemExit("the studies need matplotlib: pip install matplotlib")
+        raise ModuleNotFoundError("the studies need matplotlib", name="matplotlib")
     return made
 
 
@@ -84,6 +86,7 @@ def has(data: Path | None, file: str) -> bool:
 
 
 __all__ = [
-    "ACCENT", "ALARM", "CHUNK", "COLOURS", "INK", "ROOT", "SOFT", "Feed", "Row", "Settings", "Step",
-    "Study", "absent", "canvas", "command", "has", "head", "least", "running", "walk",
+    "ACCENT", "ALARM", "CHUNK", "COLOURS", "INK", "ROOT", "SOFT", "WIDTH", "Feed", "Row",
+    "Settings", "Step", "Study", "absent", "canvas", "command", "has", "head", "least", "running",
+    "walk",
 ]  # fmt: skip

@@ -11,7 +11,9 @@ Here the perceptron and gradient descent (NORMA with λ = 0) are `KernelClassifi
 are our linear learner on features made in this script: sines and cosines of random projections;
 the Nyström map of the first 300 terms that gradient descent stores. Our online error of gradient
 descent is the printed one with a digit more, or there are a mistake or two between us: it cannot
-be told.
+be told. FOGD is a little better here than in print with every seed that we tried (the note has
+the range); why, we do not know. « Met » is within 0.1 points, a third of the standard error of a
+test error.
 
 « Our own » setting is chosen by its mistakes on the first 10 000 rows (predicted, then learned),
 from widths, rates and with or without the average hypothesis; it never sees the test rows. The
@@ -48,7 +50,7 @@ PRINTED = {  # online error %, test error %
     "NOGD": (17.14, 15.57),
 }  # fmt: skip
 SLACK = 0.1
-"""Points: about half the spread of FOGD over seeds."""
+"""Points: 16 of the 16 281 test rows."""
 
 Array = np.ndarray
 Split = tuple[Array, Array, Array, Array]
@@ -134,16 +136,17 @@ def nogd(
 ) -> tuple[float, float, float]:
     """Return the errors of NOGD: gradient descent until the budget is full, then the map."""
     X, y, test, labels = split
-    n = 10 * budget
+    n, began = 10 * budget, time.process_time()
     z = np.ravel(
         descent(rates[0]).predict_then_learn(X[:n], y[:n], output="decision", classes=[-1, 1])
     )
     stored = np.flatnonzero(z * y[:n] <= 1)[:budget]
     n = int(stored[-1]) + 1
     first = float(np.sum(z[:n] * y[:n] <= 0))
-    rest = (X[n:], y[n:], test, labels)
-    online, tested, seconds = on_features(rates[1], rest, nystroem(X[stored].astype(float), rank))
-    return (100 * first + online * (len(y) - n)) / len(y), tested, seconds
+    rest, features = (X[n:], y[n:], test, labels), nystroem(X[stored].astype(float), rank)
+    start = time.process_time() - began
+    online, tested, seconds = on_features(rates[1], rest, features)
+    return (100 * first + online * (len(y) - n)) / len(y), tested, start + seconds
 
 
 # -- the lines -------------------------------------------------------------------------------------
@@ -202,9 +205,10 @@ def rows(data: Path, quick: bool) -> list[Row]:
     count = round(found[0] * len(split[1]) / 100)
     lines += two("OGD", "gradient descent, η 0.5", found, f"{count} mistakes, {found[0]:.3f} %")
     runs = [on_features(5e-4, split, fourier(seed)) for seed in range(1 if quick else 5)]
-    middle = tuple(np.median(runs, axis=0))
-    lines += two("FOGD", "FOGD, 400 components, η 0.0005", middle, "median of seeds",
-                 spread=float(np.ptp([r[1] for r in runs]) / 2) if runs[1:] else None)  # fmt: skip
+    fogd = two("FOGD", "FOGD, 400 components, η 0.0005", tuple(np.median(runs, axis=0)))
+    for row, column in zip(fogd, np.transpose(runs), strict=False):
+        row["note"] = f"seeds: {len(runs)}, {column.min():.2f} to {column.max():.2f}; the median"
+    lines += fogd
     for points, rank, rates in ((300, 30, (0.1, 0.3)), (100, 20, (0.5, 0.5))):
         name = f"NOGD, {points} points, rank {rank}, η {rates[0]:g}, {rates[1]:g}"
         lines += two("NOGD", name, nogd(split, points, rank, rates), same=points == 300,

@@ -136,8 +136,9 @@ def page(found: list[Outcome], quick: bool) -> str:
 def _lead(quick: bool) -> str:
     kind = "A quick run, with fewer seeds, rows and settings. " if quick else ""
     return (
-        f"{kind}Every figure and number on this page was just computed. Where one differs from "
-        "print, the text beside it says why. What could not be run says what it lacks."
+        f"{kind}Every figure on this page, and every number of ours, was just computed; printed "
+        "and published numbers are copied from their sources. Where ours differs from print, the "
+        "text beside it says why, or that we do not know. What could not be run says what it lacks."
     )
 
 

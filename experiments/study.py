@@ -15,7 +15,7 @@ class Study:
     title: str
     text: str
     tables: list[tuple[str, list[Row]]] = field(default_factory=list)
-    """(caption, rows of equal keys)"""
+    """(caption, rows)"""
     figures: list[tuple[str, Any]] = field(default_factory=list)
     """(caption, matplotlib figure)"""
     checks: list[Any] = field(default_factory=list)

@@ -7,9 +7,11 @@ a term). The window is filled first. Times are those of the processor for 500 ro
 lower quartile over calls. Beside it the same model with its terms in a dense window, which costs
 O(m).
 
-A line ``a + b log2 m`` is fitted. The operations grow exactly so; the time grows a little faster
-once the trees no longer fit in the processor's caches, so the power law ``m^p`` that would fit is
-shown too: p = 1 is linear growth, a logarithm has a p near 0.
+A line ``a + b log2 m`` is fitted. H01's promise is about operations; time also depends on the
+processor's caches, which a million terms leave. So times alone do not prove a logarithm, least of
+all with a constant cost as large as here: beside R² of the line stands that of ``a + b √m``, which
+may fit as well or better. What they do show is how far from linear the growth is: ``m^p`` has p = 1
+for linear growth, and a p near 0 for a logarithm.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ import numpy as np
 
 from onkel import KernelRegressor, expansions, kernels, rules
 
-TITLE = "Additive trees grow with the logarithm (H01)"
+TITLE = "The growth of the additive trees (H01)"
 TERMS = (300, 1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 DENSE_UP_TO = 10_000
 KERNELS = {
@@ -87,13 +89,16 @@ def measure(quick: bool) -> list[Row]:
 
 def fitted(terms: np.ndarray, values: np.ndarray) -> Row:
     """Return the line in log2 m, how much of the variance it explains, and the power law."""
-    logs = np.log2(terms)
-    slope, start = np.polyfit(logs, values, 1)
-    left = values - (start + slope * logs)
+    slope, start = np.polyfit(np.log2(terms), values, 1)
     power = np.polyfit(np.log(terms), np.log(values), 1)[0]
-    explained = 1 - float((left**2).sum() / ((values - values.mean()) ** 2).sum())
-    return {"a, µs": float(start), "b, µs per doubling": float(slope), "R²": explained,
+    return {"a, µs": float(start), "b, µs per doubling": float(slope),
+            "R²": _explained(np.log2(terms), values), "R² of √m": _explained(terms**0.5, values),
             "p of m^p": float(power)}  # fmt: skip
+
+
+def _explained(x: np.ndarray, values: np.ndarray) -> float:
+    """Return the share of the variance that a line in x explains."""
+    return float(np.corrcoef(x, values)[0, 1] ** 2)
 
 
 def fits(lines: list[Row]) -> list[Row]:
@@ -135,7 +140,7 @@ def run(quick: bool, data: Path | None = None) -> Study:
     lines = measure(quick)
     found = fits(lines)
     trees = [f for f in found if "trees" in f["what"]]
-    checks = [Check(f"{f['what']}: p of m^p", f["p of m^p"], high=0.35) for f in trees]
+    checks = [Check(f"{f['what']}: p of m^p", f["p of m^p"], high=0.2) for f in trees]
     tables = [("Time of one example", lines), ("a + b log2 m, and m^p", found)]
     caption = "Time of one example against the terms held; lines: a + b log₂ m."
     return Study(TITLE, writing.text_of(__doc__), tables, [(caption, draw(lines, found))], checks)

@@ -211,6 +211,20 @@ def test_studies_without_data_say_so():
         assert "Left out" in study.text and not study.tables
 
 
+def test_at_a_glance_published_detectors_count_and_a_window_is_no_lead():
+    def table(*rows: dict) -> dict:
+        return {"caption": "", "rows": list(rows)}
+
+    ours = {"detector": "onkel: a", "standard": 42.0, "best": 44.0, "left out": 15.0}
+    peer = {"detector": "River: b", "standard": 33.0, "best": 43.0, "left out": 12.0}
+    held = {"detector": "numenta", "standard": 55.0}
+    report = {"drift_nab": {"tables": [table(ours, peer), table(held), table()]}}
+    first, best, left = evidence.glance(report)
+    assert first["ahead"] == best["ahead"] == "the other"
+    assert first["which of them"] == "numenta, published"
+    assert left["which of them"] == "River: b" and left["ahead"] == "even"
+
+
 def test_the_pages_have_a_place_for_every_study():
     pages = "".join((ROOT / "docs" / f"{p}.md").read_text("utf-8") for p in ("evidence", "knobs"))
     for name in (*evidence.STUDIES, "glance"):
