@@ -4,6 +4,7 @@ import importlib.util
 
 NEEDS = {
     ("river",): ["onkel/river/*"],
+    ("torch", "triton"): ["onkel/gpu/*"],
     ("click",): ["onkel/app/cli.py", "onkel/app/options.py"],
     ("starlette", "uvicorn", "httptools", "msgspec"): [
         "onkel/app/service/*",

@@ -64,6 +64,17 @@ def is_sparse(X: Any) -> bool:
     return hasattr(X, "tocsr") and hasattr(X, "nnz")
 
 
+def is_tensor(X: Any) -> bool:
+    """Whether X is a tensor of PyTorch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(X, getattr(torch, "Tensor", ()))
+
+
+def on_host(X: Any) -> Any:
+    """Return a tensor as an array in the memory of the host, anything else as it is."""
+    return X.detach().cpu().numpy() if is_tensor(X) else X
+
+
 def feature_names(X: Any) -> Array | None:
     """Return the column names of a data frame, if all are strings."""
     columns = getattr(X, "columns", None)
@@ -75,6 +86,8 @@ def feature_names(X: Any) -> Array | None:
 
 def choose_dtype(X: Any) -> Any:
     """Return float32 for float32 input, else float64."""
+    if is_tensor(X):
+        return np.float32 if str(X.dtype) == "torch.float32" else np.float64
     dtypes = getattr(X, "dtypes", None)
     if dtypes is not None and not isinstance(X, np.ndarray):
         kinds = {str(d).lower() for d in np.ravel(np.asarray(dtypes, dtype=object))}
@@ -212,6 +225,7 @@ def weights_of(sample_weight: Any, rows: int) -> Array:
     """Return one non-negative weight per row."""
     if sample_weight is None:
         return np.ones(rows)
+    sample_weight = on_host(sample_weight)
     if hasattr(sample_weight, "to_numpy"):
         sample_weight = sample_weight.to_numpy()
     try:
@@ -253,6 +267,7 @@ def as_vector(y: Any, owner: str, warn: bool = True) -> Array:
         raise ValueError(
             f"{owner} requires y to be passed, but the target y is None. Give one target per row."
         )
+    y = on_host(y)
     if hasattr(y, "to_numpy"):
         y = y.to_numpy()
     y = _labels_of(y) if isinstance(y, (list, tuple)) else np.asarray(y)

@@ -203,6 +203,11 @@ def _checked(models: Any) -> list[Any]:
                 f"merge: model {j} ({model!r}) has not learned anything yet. Leave it out, or fit "
                 "it first."
             )
+        if model._learner.settings.device != "cpu":
+            raise ValueError(
+                f"merge: model {j} is on {model._learner.settings.device}; models are added on the "
+                "CPU. Give copies that were moved there with to('cpu')."
+            )
     return models
 
 

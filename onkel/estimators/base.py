@@ -36,19 +36,23 @@ class Estimator(Saving):
 
     def _rows(self, X: Any, settings: Settings | None = None) -> Any:
         """Return checked rows, in the dtype and width that the first call has fixed."""
-        owner = type(self).__name__
-        if settings is None:
-            learner = self._fitted()
-            kernel, dtype, width = learner.kernel, learner.dtype, self.n_features_in_
-            missing = learner.settings.missing
+        owner, dtype, width = type(self).__name__, inputs.choose_dtype(X), None
+        if settings is not None:
+            kernel, made = settings.kernel, settings
         else:
-            missing = settings.missing
-            kernel, dtype, width = settings.kernel, inputs.choose_dtype(X), None
+            learner = self._fitted()
+            kernel, made, width = learner.kernel, learner.settings, self.n_features_in_
+            dtype = learner.dtype
         if kernel.domain == "strings":
             return inputs.string_rows(X, owner)
         if settings is None:
             self._check_names(X)
-        return inputs.numeric_rows(X, owner, dtype, width, gaps=missing == "mean")
+        gaps = made.missing == "mean"
+        if made.device != "cpu" and inputs.is_tensor(X) and not gaps:
+            from onkel.gpu.tensors import tensor_rows
+
+            return tensor_rows(X, owner, width)
+        return inputs.numeric_rows(inputs.on_host(X), owner, dtype, width, gaps=gaps)
 
     def _check_names(self, X: Any) -> None:
         names = inputs.feature_names(X)
@@ -87,12 +91,8 @@ class Estimator(Saving):
     def _begin(self, X: Any, settings: Settings, rows: Any, columns: int) -> Learner:
         """Make the learner for the first rows; it becomes the model's when they are learned."""
         width = 0 if isinstance(rows, list) else rows.shape[1]
-        return learners.start(
-            settings,
-            width,
-            columns,
-            np.float64 if isinstance(rows, list) else inputs.choose_dtype(X),
-        )
+        dtype = np.float64 if isinstance(rows, list) else inputs.choose_dtype(X)
+        return self._starter(settings)(settings, width, columns, dtype)
 
     def _keep(self, learner: Learner, X: Any) -> None:
         """Take over a learner that has learned; the model changes here and nowhere else."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onkel.learner import Learner
+from onkel.params import NON_NEGATIVE as WEIGHT
 from onkel.saved import Saved
 
 Array = NDArray[Any]
@@ -294,6 +296,8 @@ def first_rows(y: Array, state: Classes) -> dict[int, Any]:
     firsts: dict[int, Any] = {}
     seen = {v for v in state.labels if v is not _UNKNOWN}
     if y.dtype != object:
+        if 0 < len(seen) <= FEW and not np.any(np.all([y != v for v in seen], axis=0)):
+            return firsts  # the rule, and much cheaper to see than to sort
         values, where = np.unique(y, return_index=True)
         return {int(i): v for v, i in zip(values.tolist(), where, strict=True) if v not in seen}
     for i, label in enumerate(y.tolist()):
@@ -330,3 +334,44 @@ def aligned(then: Classes, scores: Array, now: Classes) -> Array:
         return wide
     wide[:, : scores.shape[1]] = scores
     return wide
+
+
+FEW = 64
+"""Labels up to which each is counted on its own."""
+
+
+def label_counts(before: Mapping[Any, int], new: Iterable[Any], labels: Array) -> dict[Any, int]:
+    """Return counts with these labels added; `new` are those not counted before, in order.
+
+    Examples
+    --------
+    >>> label_counts({"b": 1}, ["c", "a"], np.array(["c", "a", "c"]))
+    {'b': 1, 'c': 2, 'a': 1}
+    """
+    counts = {**before, **dict.fromkeys(new, 0)}
+    if labels.dtype == object or len(counts) > FEW:
+        for label in labels.tolist():
+            counts[label] = counts.get(label, 0) + 1
+        return counts
+    for label in counts:
+        counts[label] += int(np.count_nonzero(labels == label))
+    return counts
+
+
+def class_weights(
+    owner: str, wanted: Any, before: Mapping[Any, int], named: int, y: Array
+) -> Array:
+    """Return each row's weight by its class: None, given, or balanced by the counts so far."""
+    if wanted is None:
+        return np.ones(len(y))
+    if isinstance(wanted, dict):
+        for label, weight in wanted.items():
+            WEIGHT.check(owner, f"class_weight[{label!r}]", weight)
+        return np.array([float(wanted.get(v, 1.0)) for v in y.tolist()])
+    if wanted != "balanced":
+        raise ValueError(f"class_weight must be a dict, 'balanced' or None; got {wanted!r}.")
+    counts, weights = dict(before), np.empty(len(y))
+    for i, label in enumerate(y.tolist()):
+        counts[label] = counts.get(label, 0) + 1
+        weights[i] = sum(counts.values()) / (max(len(counts), named) * counts[label])
+    return weights

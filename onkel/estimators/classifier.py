@@ -14,15 +14,17 @@ from onkel.estimators.classes import (
     Classes,
     LoneClasses,
     aligned,
+    class_weights,
     first_rows,
     joined,
     label_array,
+    label_counts,
     sorted_labels,
 )
+from onkel.estimators.device import OnDevice
 from onkel.estimators.guard import guarded
 from onkel.explain import ClassExplanation
 from onkel.learner import Learner
-from onkel.params import NON_NEGATIVE as WEIGHT
 from onkel.saved import Saved
 
 Array = NDArray[Any]
@@ -160,9 +162,9 @@ class Classifier(Estimator):
             learner = self._safe(weight, force=bool(firsts))
         times = self._times(time, len(rows), learner)
         pieces = self._learn_pieces(learner, state, rows, y, weight, firsts, times)
-        counts = dict(getattr(self, "class_count_", {}))
-        for label in y[live].tolist():
-            counts[label] = counts.get(label, 0) + 1
+        before = getattr(self, "class_count_", {})
+        new = [firsts[i] for i in sorted(firsts) if firsts[i] not in before]
+        counts = label_counts(before, new, y[live])
         self._keep(learner, X)
         self._classes, self.class_count_, self._lone_classes = state, counts, None
         return pieces, state
@@ -210,23 +212,8 @@ class Classifier(Estimator):
         return state
 
     def _class_weights(self, state: Classes, y: Array) -> Array:
-        if self.class_weight is None:
-            return np.ones(len(y))
-        if isinstance(self.class_weight, dict):
-            for label, weight in self.class_weight.items():
-                WEIGHT.check(type(self).__name__, f"class_weight[{label!r}]", weight)
-            return np.array([float(self.class_weight.get(v, 1.0)) for v in y.tolist()])
-        if self.class_weight != "balanced":
-            raise ValueError(
-                f"class_weight must be a dict, 'balanced' or None; got {self.class_weight!r}."
-            )
-        counts = dict(getattr(self, "class_count_", {}))
-        weights = np.empty(len(y))
-        for i, label in enumerate(y.tolist()):
-            counts[label] = counts.get(label, 0) + 1
-            classes = max(len(counts), state.named)
-            weights[i] = sum(counts.values()) / (classes * counts[label])
-        return weights
+        counts = getattr(self, "class_count_", {})
+        return class_weights(type(self).__name__, self.class_weight, counts, state.named, y)
 
     # -- files ---------------------------------------------------------------------------------
 
@@ -324,7 +311,7 @@ class Classifier(Estimator):
         return tags
 
 
-class KernelClassifier(Classifier):
+class KernelClassifier(OnDevice, Classifier):
     """Online kernel classification, binary or with many classes that may appear late.
 
     ``f <- (1 - eta lam) f + eta sigma y k(x, .)``, sigma = [y (f(x) + b) <= margin]
@@ -352,6 +339,10 @@ class KernelClassifier(Classifier):
         What NaN in X means: an error, or the feature's running mean (as of the last refresh).
     n_jobs : int, optional
         Threads; -1 for all cores.
+    device : {"cpu", "auto", "cuda", "cuda:N"}
+        Where f lives: a GPU needs the extra ``gpu``; "auto" takes it where it can be used.
+    precision : {"tf32x3", "float32", "tf32"}
+        Of products on a GPU; see the guide.
 
     Examples
     --------
@@ -380,6 +371,8 @@ class KernelClassifier(Classifier):
         class_weight: Any = None,
         missing: str = "error",
         n_jobs: int | None = None,
+        device: str = "cpu",
+        precision: str = "tf32x3",
     ) -> None:
         self.kernel = kernel
         self.loss = loss
@@ -392,3 +385,5 @@ class KernelClassifier(Classifier):
         self.class_weight = class_weight
         self.missing = missing
         self.n_jobs = n_jobs
+        self.device = device
+        self.precision = precision

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from onkel import diagnostics, inputs, losses, rules
 from onkel.alerting import RecentScores
 from onkel.core.layout import Field
-from onkel.estimators.base import Estimator
+from onkel.estimators.device import OnDevice
 from onkel.estimators.guard import guarded
 from onkel.explain import AlertExplanation
 from onkel.learner import Learner, Settings
@@ -27,7 +27,7 @@ _ACCEPTS = {
 }
 
 
-class NoveltyDetector(Estimator):
+class NoveltyDetector(OnDevice):
     """Online novelty detection: alerts on a fraction nu of the stream, and on what is new.
 
     ``f <- (1 - eta lam) f + eta sigma k(x, .)``, ``rho <- rho + r eta (nu - sigma)``,
@@ -67,6 +67,10 @@ class NoveltyDetector(Estimator):
         How many of the last scores are remembered, for ranks.
     n_jobs : int, optional
         Threads; -1 for all cores.
+    device : {"cpu", "auto", "cuda", "cuda:N"}
+        Where f lives: a GPU needs the extra ``gpu``; "auto" takes it where it can be used.
+    precision : {"tf32x3", "float32", "tf32"}
+        Of products on a GPU; see the guide.
 
     Examples
     --------
@@ -107,6 +111,8 @@ class NoveltyDetector(Estimator):
         warmup: int = 0,
         recent: int = 1000,
         n_jobs: int | None = None,
+        device: str = "cpu",
+        precision: str = "tf32x3",
     ) -> None:
         self.nu = nu
         self.support = support
@@ -122,6 +128,8 @@ class NoveltyDetector(Estimator):
         self.warmup = warmup
         self.recent = recent
         self.n_jobs = n_jobs
+        self.device = device
+        self.precision = precision
 
     def _loss(self) -> losses.Loss:
         support, rule = self.support, self._part("rule", self.rule)

@@ -19,7 +19,7 @@ from onkel.estimators.guard import guarded
 from onkel.estimators.regressor import Regressor
 from onkel.estimators.saving import as_dict
 from onkel.kernels import Gaussian
-from onkel.learner import KINDS, Mixture, Settings, resumed_mixture, start_parts
+from onkel.learner import KINDS, OF_THE_MACHINE, Mixture, Settings, resumed_mixture, start_parts
 from onkel.params import Accept
 from onkel.saved import Saved
 
@@ -43,6 +43,7 @@ class Plan:
     kernel: Any
     members: list[Any] | None
     missing: str = "error"
+    device: str = "cpu"
 
 
 def _check_alike(task: str, bank: list[Settings]) -> None:
@@ -65,6 +66,8 @@ class _Face(Estimator):
     passes = 1
     average = False
     class_weight = None
+    device = "cpu"
+    precision = "tf32x3"
     _learner: Any
 
     def __init__(
@@ -130,6 +133,11 @@ class _Face(Estimator):
                 f"Hedged: members[{i}] forgets by the clock (memory={member.rule.memory!r}); a "
                 "mixture counts examples. Give its memory in examples."
             )
+        if getattr(member, "device", "cpu") != "cpu":
+            raise ValueError(
+                f"Hedged: members[{i}] has device={member.device!r}; a mixture lives on the CPU. "  # type: ignore[attr-defined]
+                "Leave it out."
+            )
         if getattr(member, "warmup", 0):
             raise ValueError(f"Hedged: members[{i}] has a warmup; a mixture shows alerts at once.")
         if self.task == "novelty" and member.nu != self.nu:  # type: ignore[attr-defined]
@@ -187,7 +195,9 @@ class _Face(Estimator):
 
     def _resumed_bank(self, held: Saved) -> list[Settings]:
         """Return the settings of each member, from one list for each name."""
-        lists = {f.name: held.items(f.name) for f in fields(Settings) if f.name != "threads"}
+        lists = {
+            f.name: held.items(f.name) for f in fields(Settings) if f.name not in OF_THE_MACHINE
+        }
         for name, values in lists.items():
             if len(values) != len(lists["kernel"]):
                 raise held.refuse(name, "must have one value for each member")

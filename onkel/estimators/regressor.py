@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from onkel import inputs, losses
 from onkel.estimators.base import Estimator
+from onkel.estimators.device import OnDevice
 from onkel.estimators.guard import guarded
 from onkel.explain import NumberExplanation
 from onkel.params import Accept, Part
@@ -92,6 +93,7 @@ class Regressor(Estimator):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
+        y = inputs.on_host(y)
         if hasattr(y, "to_numpy"):
             y = y.to_numpy()
         try:
@@ -221,7 +223,7 @@ class Regressor(Estimator):
         return tags
 
 
-class KernelRegressor(Regressor):
+class KernelRegressor(OnDevice, Regressor):
     """Online kernel regression, of one or several targets.
 
     ``f <- (1 - eta lam) f - eta l'(f(x) + b, y) k(x, .)``
@@ -248,6 +250,10 @@ class KernelRegressor(Regressor):
         What NaN in X means: an error, or the feature's running mean (as of the last refresh).
     n_jobs : int, optional
         Threads; -1 for all cores.
+    device : {"cpu", "auto", "cuda", "cuda:N"}
+        Where f lives: a GPU needs the extra ``gpu``; "auto" takes it where it can be used.
+    precision : {"tf32x3", "float32", "tf32"}
+        Of products on a GPU; see the guide.
 
     Examples
     --------
@@ -275,6 +281,8 @@ class KernelRegressor(Regressor):
         average: bool = False,
         missing: str = "error",
         n_jobs: int | None = None,
+        device: str = "cpu",
+        precision: str = "tf32x3",
     ) -> None:
         self.kernel = kernel
         self.loss = loss
@@ -286,3 +294,5 @@ class KernelRegressor(Regressor):
         self.average = average
         self.missing = missing
         self.n_jobs = n_jobs
+        self.device = device
+        self.precision = precision

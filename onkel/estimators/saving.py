@@ -12,15 +12,15 @@ from onkel import learner as learners
 from onkel.estimators.configured import N_JOBS, Configured, threads_of
 from onkel.expansions import Expansion
 from onkel.kernels import Kernel
-from onkel.learner import Learner, Settings
+from onkel.learner import OF_THE_MACHINE, Learner, Settings, Start
 from onkel.losses import Loss
 from onkel.rules import Rule
 from onkel.saved import Saved
 
 
 def as_dict(settings: Settings) -> dict[str, Any]:
-    """Return settings by name, less the threads: those are of the machine that reads."""
-    names = [f.name for f in fields(settings) if f.name != "threads"]
+    """Return settings by name, less those of the machine that reads."""
+    names = [f.name for f in fields(settings) if f.name not in OF_THE_MACHINE]
     return {name: getattr(settings, name) for name in names}
 
 
@@ -77,8 +77,18 @@ class Saving(Configured):
             self.feature_names_in_ = np.array(names, dtype=object)
         self._learner = learner
 
+    @staticmethod
+    def _starter(settings: Settings) -> Start:
+        """Return what makes a learner that has seen nothing, on the settings' device."""
+        if settings.device == "cpu":
+            return learners.start
+        from onkel.gpu.learner import GpuLearner
+
+        return GpuLearner
+
     def _resumed_learner(self, settings: dict[str, Any], saved: Saved) -> Learner:
-        learner = learners.resumed(self._resumed_settings(settings), saved)
+        made = self._resumed_settings(settings)
+        learner = learners.resumed(made, saved, self._starter(made))
         if learner.loss.task != self.task:
             raise ValueError(f"the learner is for {learner.loss.task}, not for {self.task}.")
         return learner

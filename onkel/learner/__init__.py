@@ -8,12 +8,12 @@ from onkel.learner.merging import Merged, merged
 from onkel.learner.mixture import Mixture, start_parts
 from onkel.learner.one import One
 from onkel.learner.primal import PrimalLearner
-from onkel.learner.resume import dump, resumed, start
-from onkel.learner.settings import Settings
+from onkel.learner.resume import Start, dump, resumed, start
+from onkel.learner.settings import OF_THE_MACHINE, Settings
 from onkel.learner.terms import TermLearner
 
 __all__ = [
-    "KINDS", "Bank", "Learner", "Merged", "Mixture", "One", "PrimalLearner", "Settings",
-    "TermLearner", "dump", "merged", "resumed", "resumed_mixture", "start", "start_parts",
-    "with_features",
+    "KINDS", "OF_THE_MACHINE", "Bank", "Learner", "Merged", "Mixture", "One", "PrimalLearner",
+    "Settings", "Start", "TermLearner", "dump", "merged", "resumed", "resumed_mixture", "start",
+    "start_parts", "with_features",
 ]  # fmt: skip

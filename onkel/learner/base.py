@@ -341,7 +341,7 @@ class Learner(Refusals):
         fade = self.rule.fades(batch.gaps(self.clock))
         self.t += len(batch)
         if (self.settings.scale or self.moments.gaps) and not self.on_strings:
-            self.moments.update(batch.X, fade)
+            self._take_in(batch.X, fade)
         if self.targets.active:
             self.targets.moments.update(batch.Y, fade)
         due = next_refresh(self.t - 1, self.rule.memory) == self.t
@@ -352,6 +352,10 @@ class Learner(Refusals):
         if due:
             self.refreshed = self.clock
             self._refresh(batch.X)
+
+    def _take_in(self, X: Any, fade: Array) -> None:
+        """Take rows into the moments."""
+        self.moments.update(X, fade)
 
     def _refresh(self, X: Any) -> None:
         self.means = self.moments.mean.copy()

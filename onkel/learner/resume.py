@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,9 @@ MAY_BE_ANYTHING = (Field.LOSS, Field.RISK)
 AT_LEAST_0 = (Field.NORM2, Field.TRIALS, Field.WEIGHT, Field.OUTSIDE, Field.ALERTS, Field.UPDATES)
 
 
+Start = Callable[[Settings, int, int, Any], TermLearner | PrimalLearner]
+
+
 def start(
     settings: Settings, features: int, columns: int, dtype: Any
 ) -> TermLearner | PrimalLearner:
@@ -33,11 +36,11 @@ def start(
 
 
 def opened(
-    group: Sequence[Settings], features: int, columns: int, dtype: Any
+    group: Sequence[Settings], features: int, columns: int, dtype: Any, begin: Start = start
 ) -> TermLearner | PrimalLearner:
     """Return a learner that has seen nothing, for one setting or for several that share points."""
     if len(group) == 1:
-        return start(group[0], features, columns, dtype)
+        return begin(group[0], features, columns, dtype)
     return Bank(group, features, columns, dtype)
 
 
@@ -61,17 +64,17 @@ def dump(learner: Learner) -> dict[str, Any]:
     }
 
 
-def resumed(settings: Settings, saved: Saved) -> Learner:
-    """Return the learner that a file holds."""
-    return resumed_group([settings], saved)
+def resumed(settings: Settings, saved: Saved, begin: Start = start) -> Learner:
+    """Return the learner that a file holds; `begin` makes an empty one."""
+    return resumed_group([settings], saved, begin)
 
 
-def resumed_group(group: Sequence[Settings], saved: Saved) -> Learner:
+def resumed_group(group: Sequence[Settings], saved: Saved, begin: Start = start) -> Learner:
     """Return the learner that a file holds of one setting, or of several that share points."""
     features = width_of(group[0], saved)
     group[0].expansion.foresee(saved)  # what opening would cost
     dtype = saved.word("dtype", ("float32", "float64"))
-    learner = opened(group, features, 0, dtype)
+    learner = opened(group, features, 0, dtype, begin)
     learner.t = saved.whole("t")
     learner.mistakes = saved.whole("mistakes")
     if saved.flag("merged"):

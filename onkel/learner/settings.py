@@ -24,3 +24,11 @@ class Settings:
     threads: int = 1
     missing: str = "error"
     """What NaN means: an error, or the feature's "mean"."""
+    device: str = "cpu"
+    """Where f lives: "cpu", or a GPU."""
+    precision: str = "tf32x3"
+    """Of products on a GPU."""
+
+
+OF_THE_MACHINE = ("threads", "device", "precision")
+"""Settings that no file holds: they are chosen where it is read."""

@@ -1,0 +1,1 @@
+"""Learning on a GPU: exact blocks as fused matrix products, in Triton (the extra ``gpu``)."""

@@ -1,0 +1,124 @@
+"""Which device a model may use, and what it must be made of to live there.
+
+This module imports neither PyTorch nor Triton before it is asked about a GPU.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+from typing import Any
+
+from onkel.core.layout import Op, RuleCode
+from onkel.expansions import Window
+from onkel.learner.settings import Settings
+
+PRECISIONS = ("float32", "tf32x3", "tf32")
+"""Of products: exact float32, three TF32 products that come near it, or one."""
+_NAMES = re.compile(r"cpu|auto|cuda(:\d+)?")
+DEEPEST = 4
+"""Values that a kernel's program may hold at once on the device."""
+LONGEST = 15
+"""Operations of a kernel's program there."""
+
+
+def check(owner: str, device: Any, precision: Any) -> None:
+    """Refuse what names no device, or no precision."""
+    if not (isinstance(device, str) and _NAMES.fullmatch(device)):
+        raise ValueError(
+            f"{owner}: device must be 'cpu', 'auto', 'cuda' or 'cuda:N'; got {device!r}."
+        )
+    if precision not in PRECISIONS:
+        raise ValueError(
+            f"{owner}: precision must be 'float32', 'tf32x3' or 'tf32' (products on a GPU); got "
+            f"{precision!r}."
+        )
+
+
+def interpreted() -> bool:
+    """Whether Triton interprets its kernels on the processor (``TRITON_INTERPRET=1``)."""
+    return os.environ.get("TRITON_INTERPRET", "") not in ("", "0")
+
+
+def missing(device: str) -> str | None:
+    """Return why this machine has no such device, or None if it has."""
+    absent = [n for n in ("torch", "triton") if importlib.util.find_spec(n) is None]
+    if absent:
+        return (
+            f"{' and '.join(absent)} cannot be imported: install PyTorch with Triton (pip install "
+            "'onkel[gpu]')"
+        )
+    import torch
+
+    if interpreted():
+        return None
+    if not torch.cuda.is_available():
+        return "PyTorch finds no CUDA GPU here"
+    index = int(device.partition(":")[2] or 0)
+    if index >= torch.cuda.device_count():
+        return f"there are {torch.cuda.device_count()} GPUs, counted from 0"
+    return None
+
+
+def unfit(settings: Settings) -> str | None:
+    """Return what of these settings cannot run on a GPU, and what can; None if all can."""
+    if settings.kernel.domain == "strings":
+        return f"kernel {settings.kernel!r} takes strings; a GPU takes rows of numbers"
+    if type(settings.expansion) is not Window:
+        return f"expansion {settings.expansion!r}; a GPU holds expansions.Window"
+    program = settings.kernel.resolve(1).program()
+    if program is None:
+        return (
+            f"kernel {settings.kernel!r}; a GPU knows Gaussian, Laplacian, Matern, Linear, "
+            "Polynomial, their sums and products"
+        )
+    if len(program) > LONGEST or _depth(program) > DEEPEST:
+        return (
+            f"kernel {settings.kernel!r} is too long; a GPU takes up to {LONGEST} operations, "
+            f"{DEEPEST} values at once"
+        )
+    if any(op == Op.POLYNOMIAL and not 0 <= degree < 256 for op, _, _, degree in program):
+        return f"kernel {settings.kernel!r}; a GPU takes degrees below 256"
+    if settings.loss.native() is None:
+        return f"loss {settings.loss!r}; a GPU knows the losses of onkel.losses"
+    return _unfit_rule(settings)
+
+
+def _unfit_rule(settings: Settings) -> str | None:
+    bound = settings.rule.bind(settings.loss).native()
+    if bound is None or bound.code == RuleCode.ROMMA:
+        return (
+            f"rule {settings.rule!r}; a GPU knows Norma (with a number as regularizer), "
+            "Perceptron, Alma and Projection"
+        )
+    if settings.average:
+        return "average=True; on a GPU predictions are by the current hypothesis"
+    return None
+
+
+def _depth(program: Any) -> int:
+    depth = deepest = 0
+    for op, *_ in program:
+        depth += 0 if op == Op.SCALE else -1 if op in (Op.SUM, Op.PRODUCT) else 1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def chosen(owner: str, settings: Settings) -> str:
+    """Return where a model with these settings goes; raise where it cannot go as asked.
+
+    "auto" is the GPU where there is one that can run these settings, else the processor.
+    """
+    device = settings.device
+    if device == "cpu":
+        return device
+    for reason in (missing(device), unfit(settings)):
+        if reason is not None:
+            if device == "auto":
+                return "cpu"
+            raise ValueError(
+                f"{owner}: device={device!r}, but {reason}. Use device='cpu', or 'auto' for the "
+                "GPU where it can be used."
+            )
+    return "cuda" if device == "auto" else device

@@ -1,0 +1,65 @@
+"""What the scalar steps are told of each row: rates, weights, targets; and of rule and loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel.core.layout import RuleCode
+from onkel.gpu.launch import StepKind
+from onkel.rules.base import BoundRule
+
+Array = NDArray[Any]
+
+
+def kind_of(
+    loss: Any, rule: Any, bounded: bool, intercept: bool, steady: bool, aged: bool, drops: int = 1
+) -> StepKind:
+    """Return what is compiled into the steps, for a built-in loss and a bound rule."""
+    a, b = loss.native(), rule.native()
+    return StepKind(
+        int(b.code), int(a.code), a.nu, a.extra, a.learn_alerts, intercept, rule.needs_norm,
+        b.radius, b.power, b.extra if b.code == RuleCode.ALMA else 0.0, b.threshold_rate,
+        b.support_rate, bounded, drops, steady, aged,
+    )  # fmt: skip
+
+
+def shrinks(rule: BoundRule, eta: Array, lam: Array) -> Array:
+    """Return by what f shrinks at each row, where that does not depend on f."""
+    native = rule.native()
+    if native is None or native.code != RuleCode.NORMA:
+        return np.ones(len(eta))
+    return np.maximum(1.0 - eta * lam, 0.0)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the host says of some rows: six numbers each, the oldest term that may stay, targets."""
+
+    feed: Array
+    """[6][rows], or [6][1] where it is the same for all: eta * weight, shrink, 1 / shrink, weight,
+    eta * lam, lam."""
+    oldest: Array
+    y: Array
+    trial: int
+    """The number of the first row."""
+
+    @property
+    def steady(self) -> bool:
+        """Whether rates and weights are the same for all rows."""
+        return self.feed.shape[1] == 1 < self.y.shape[1]
+
+
+def told_of(
+    rule: BoundRule, eta: Array, lam: Array, weight: Array, oldest: Array, Y: Array, trial: int
+) -> Told:
+    """Return what goes with some rows."""
+    if len(Y) > 1 and all(bool((a == a[0]).all()) for a in (eta, lam, weight)):
+        eta, lam, weight = eta[:1], lam[:1], weight[:1]
+    shrink = shrinks(rule, eta, lam)
+    back = 1.0 / np.where(shrink > 0, shrink, 1.0)
+    feed = np.stack([eta * weight, shrink, back, weight, eta * lam, lam])
+    return Told(feed, oldest.astype(np.int64), np.ascontiguousarray(Y.T, np.float64), trial)

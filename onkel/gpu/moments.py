@@ -1,0 +1,51 @@
+"""Running moments of many rows at once, on the device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from onkel.scaling import Moments
+
+AT_ONCE = 2**24
+"""Numbers that are held in double precision at once."""
+
+
+def take_in(moments: Moments, x: Any) -> None:
+    """Take rows into running moments, as one row after another would.
+
+    Each row is mixed in with weight ``w = 1/min(seen, horizon)``, so after n rows
+    ``mean = W mean_0 + sum w_i x_i`` and ``variance = W (variance_0 + (mean_0 - mean)^2) + sum w_i
+    (x_i - mean)^2``, w_i the weight that is left of row i at the end, W what is left of the past.
+
+    Examples
+    --------
+    >>> moments = Moments(1, 2.0, 2e-16)
+    >>> take_in(moments, torch.tensor([[1.0], [3.0], [5.0]]))
+    >>> float(moments.mean[0]), float(moments.variance[0])
+    (3.5, 2.75)
+    """
+    n, d = x.shape
+    step = max(AT_ONCE // max(d, 1), 1)
+    for start in range(0, n, step):
+        _take_piece(moments, x[start : start + step].to(torch.float64))
+
+
+def _take_piece(moments: Moments, x: Any) -> None:
+    n = len(x)
+    seen = float(moments.seen[0]) + 1.0 + np.arange(n) if len(moments.seen) else np.ones(n)
+    share = 1.0 / np.clip(seen, 1.0, moments.horizon)
+    left = np.cumprod((1.0 - share)[::-1])[::-1]
+    weight = share * np.append(left[1:], 1.0)
+    w = torch.from_numpy(weight).to(x.device)
+    old = torch.from_numpy(moments.mean).to(x.device)
+    # From the old mean on, so that a column that is constant stays so.
+    gap = x - old
+    step = w @ gap
+    spread = w @ (gap - step).square()
+    move = step.cpu().numpy()
+    moments.mean += move
+    moments.variance[:] = left[0] * (moments.variance + move**2) + spread.cpu().numpy()
+    moments.seen += n

@@ -1,0 +1,73 @@
+"""Every kernel function, loss and rule on the device beside the NumPy core in double precision."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from on_gpu import DEVICE, torch
+
+from onkel.gpu import check
+from onkel.gpu.launch import MODES
+
+ROWS, BLOCK = 110, 64
+CASES = check.cases(quick=False)
+
+
+def streams(case, rng):
+    """Rows and targets for a case."""
+    _, _, loss, rule, outputs, _ = case
+    X = rng.normal(size=(ROWS, 5)).astype(np.float32)
+    Y = np.sign(X[:, :1] * X[:, 1:2] + 0.3 * rng.normal(size=(ROWS, outputs)))
+    if loss.task == "regression":
+        Y = np.sin(X[:, :1]) + 0.2 * rng.normal(size=(ROWS, outputs))
+    return X, Y, rule.bind(loss)
+
+
+def compared(case, rng, cap, age, precision, weight):
+    """Whether scores and state are those of the NumPy core."""
+    name, kernel, loss, _, outputs, intercept = case
+    X, Y, bound = streams(case, rng)
+    args = kernel, loss, bound, X, Y, weight, cap, age, intercept
+    want = check.reference(*args, check.first_state(loss, bound, outputs))
+    got = check.simulate(*args, MODES[precision], BLOCK)
+    return check.compare(f"{name} {precision}", got, want, 1e-4)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[c[0].replace(" ", "_") for c in CASES])
+def test_steps_of_a_full_window(case, rng):
+    """Terms go as others come, across blocks."""
+    assert compared(case, rng, cap=BLOCK, age=10**9, precision="tf32x3", weight=np.ones(ROWS))
+
+
+@pytest.mark.parametrize("case", CASES[::6], ids=[c[0].replace(" ", "_") for c in CASES[::6]])
+def test_steps_by_age_with_weights(case, rng):
+    """Terms go by age, rows have weights."""
+    weight = rng.uniform(0.5, 1.5, ROWS)
+    assert compared(case, rng, cap=10**6, age=BLOCK + 5, precision="float32", weight=weight)
+
+
+def test_tf32_is_near(rng):
+    """One TF32 product: the same to about three digits."""
+    case = CASES[9]  # logistic: no decisions that rounding could turn
+    _, kernel, loss, _, outputs, intercept = case
+    X, Y, bound = streams(case, rng)
+    args = kernel, loss, bound, X, Y, np.ones(ROWS), 10**6, 10**9, intercept
+    want = check.reference(*args, check.first_state(loss, bound, outputs))
+    got = check.simulate(*args, MODES["tf32"], BLOCK)
+    assert 1e-6 < np.abs(got[0] - want["score"]).max() < 2e-3
+
+
+def test_the_same_bits_again(rng):
+    """The same calls give the same bits."""
+    case = CASES[0]
+    _, kernel, loss, _, _, intercept = case
+    X, Y, bound = streams(case, rng)
+    args = kernel, loss, bound, X, Y, np.ones(ROWS), 40, 10**9, intercept, 2, BLOCK
+    first, second = check.simulate(*args), check.simulate(*args)
+    assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def test_device():
+    """The tests run where they say."""
+    assert check.device() == DEVICE
+    assert torch.ones(1, device=DEVICE).item() == 1
