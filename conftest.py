@@ -5,6 +5,7 @@ import importlib.util
 NEEDS = {
     ("river",): ["onkel/river/*"],
     ("torch", "triton"): ["onkel/gpu/*"],
+    ("pyspark", "pandas", "pyarrow"): ["onkel/spark/*"],
     ("click",): ["onkel/app/cli.py", "onkel/app/options.py"],
     ("starlette", "uvicorn", "httptools", "msgspec"): [
         "onkel/app/service/*",

@@ -28,6 +28,10 @@ myst_enable_extensions = ["deflist"]
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
+# What is only imported, and may not be here: its own pages need it not.
+autodoc_mock_imports = [
+    name for name in ("pandas", "pyspark", "torch", "triton") if not importlib.util.find_spec(name)
+]
 autodoc_inherit_docstrings = True
 numpydoc_show_class_members = False
 add_module_names = False

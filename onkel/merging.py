@@ -66,7 +66,11 @@ class MergeReport:
 
 
 def merge(
-    models: Sequence[Model], weights: Sequence[float] | None = None, *, refit: bool = True
+    models: Sequence[Model],
+    weights: Sequence[float] | None = None,
+    *,
+    refit: bool = True,
+    start: Model | None = None,
 ) -> Model:
     """Add models of the same kind and settings, and shrink the sum to their window.
 
@@ -85,6 +89,9 @@ def merge(
     refit : bool
         Where the window cannot hold all terms: whether those that stay take over what the
         dropped ones gave, as far as they can. If not, that is lost, as when a window moves on.
+    start : estimator, optional
+        The model that all of them went on from, as it was then: what it had counted (examples,
+        moments, classes) counts once, not once for each. None: each began alone.
 
     Returns
     -------
@@ -105,14 +112,16 @@ def merge(
     shares = _shares(weights, len(models))
     if not isinstance(refit, (bool, np.bool_)):
         raise ValueError(f"merge: refit must be True or False; got {refit!r}.")
+    first = [] if start is None else _checked([start])
     with ExitStack() as held:  # in one order everywhere: no two calls wait for each other
-        for lock in sorted({m._lock for m in models}, key=id):
+        for lock in sorted({m._lock for m in (*models, *first)}, key=id):
             held.enter_context(lock)
         for j, model in enumerate(models):
             _check_alike(models[0], model, j)
-        learners, classes = _with_common_outputs(models)
-        found = merged(learners, shares, bool(refit))
-        return _dressed(models, found, classes, _report(found, shares))
+        _check_start(models, first)
+        learners, classes = _with_common_outputs([*models, *first])
+        found = merged(learners[: len(models)], shares, bool(refit), *learners[len(models) :])
+        return _dressed(models, found, classes, _report(found, shares), first)
 
 
 def _report(found: Merged, shares: Array) -> MergeReport:
@@ -129,8 +138,9 @@ def _report(found: Merged, shares: Array) -> MergeReport:
 
 
 def _dressed(
-    models: list[Model], found: Merged, classes: Classes | None, report: MergeReport
-) -> Model:
+    models: list[Model], found: Merged, classes: Classes | None, report: MergeReport,
+    start: list[Model],
+) -> Model:  # fmt: skip
     """Return a model around the merged learner; all else is the first one's."""
     first = models[0]
     whole = type(first)(**first.get_params(deep=False))
@@ -144,24 +154,28 @@ def _dressed(
         counts: dict[Any, int] = {}
         for label, count in (pair for m in models for pair in vars(m)["class_count_"].items()):
             counts[label] = counts.get(label, 0) + count
+        for label, count in (pair for m in start for pair in vars(m)["class_count_"].items()):
+            counts[label] -= (len(models) - 1) * count
         vars(whole).update(_classes=classes, class_count_=counts)
     if isinstance(first, NoveltyDetector) and len(models) > 1:
-        vars(whole).update(_fresh_alerts(models))
+        vars(whole).update(_fresh_alerts(models, start))
     vars(whole)["merge_report_"] = report
     return whole
 
 
-def _fresh_alerts(models: list[Any]) -> dict[str, Any]:
+def _fresh_alerts(models: list[Any], start: list[Any]) -> dict[str, Any]:
     """Return no recent scores, since those of parts are none of the sum's; warm-ups add.
 
     Rates are counted from the warm-ups' ends: of a model that is still warming up, not at all.
     """
     warm = [so_far(m._learner) if m.t_ < m.warmup else m._counted_from() for m in models]
-    over = sum(m.t_ for m in models) >= models[0].warmup
-    return {
-        "recent_": RecentScores(models[0].recent),
-        "warm_": np.sum(warm, axis=0) if over else None,
-    }
+    before = sum(m.t_ for m in start)
+    over = sum(m.t_ - before for m in models) + before >= models[0].warmup
+    count = np.sum(warm, axis=0) if over else None
+    if count is not None and start:
+        early = so_far(start[0]._learner) if before < models[0].warmup else start[0]._counted_from()
+        count = count - (len(models) - 1) * early
+    return {"recent_": RecentScores(models[0].recent), "warm_": count}
 
 
 def _with_common_outputs(models: list[Any]) -> tuple[list[Learner], Classes | None]:
@@ -211,7 +225,24 @@ def _checked(models: Any) -> list[Any]:
     return models
 
 
-def _check_alike(first: Any, other: Any, j: int) -> None:
+def _check_start(models: list[Any], start: list[Any]) -> None:
+    """Refuse a start that the models cannot have gone on from."""
+    for model in start:
+        if type(model) is not type(models[0]):
+            raise TypeError(
+                f"merge: start must be a {type(models[0]).__name__} like the models; got {model!r}."
+            )
+        _check_alike(models[0], model, "start")
+        behind = [j for j, other in enumerate(models) if other.t_ < model.t_]
+        if behind:
+            raise ValueError(
+                f"merge: start has learned {model.t_} examples, model {behind[0]} only "
+                f"{models[behind[0]].t_}. It must be the model that all of them went on from, "
+                "as it was then."
+            )
+
+
+def _check_alike(first: Any, other: Any, j: int | str) -> None:
     """Refuse models that differ in anything but what they have learned."""
     for name, mine, theirs in zip(_NAMES, _facts(first), _facts(other), strict=True):
         found = _difference(name, mine, theirs)

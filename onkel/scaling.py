@@ -141,11 +141,12 @@ class Targets:
         saved.finish()
 
 
-def pooled(parts: Sequence[Moments]) -> Moments:
+def pooled(parts: Sequence[Moments], start: Moments | None = None) -> Moments:
     """Return the moments of all rows that the parts have seen.
 
     ``mean = sum n_j mean_j / n``, ``variance = sum n_j (variance_j + (mean_j - mean)^2) / n``,
     n_j = min(rows seen, horizon), the rows that count: exact where nothing was forgotten.
+    The rows of a `start` that all parts went on from count once: it is a part of negative weight.
 
     Examples
     --------
@@ -159,6 +160,10 @@ def pooled(parts: Sequence[Moments]) -> Moments:
     seen = np.array([part.seen for part in parts])
     counts = np.minimum(seen, [[part.horizon] for part in parts])
     whole.seen = seen.sum(axis=0)
+    if start is not None:
+        whole.seen = whole.seen - (len(parts) - 1) * start.seen
+        counts = np.concatenate([counts, -_repeated(parts, start)[None]])
+        parts = [*parts, start]
     share = counts / np.maximum(counts.sum(axis=0), 1e-300)
     means = np.array([part.mean for part in parts])
     # From the mean of one of them, so that a constant column stays what it is.
@@ -166,7 +171,19 @@ def pooled(parts: Sequence[Moments]) -> Moments:
     whole.mean = origin + (share * (means - origin)).sum(axis=0)
     within = np.array([part.variance for part in parts])
     whole.variance = (share * (within + (means - whole.mean) ** 2)).sum(axis=0)
+    whole.variance = np.maximum(whole.variance, 0.0)  # differences may round below it
     return whole
+
+
+def _repeated(parts: Sequence[Moments], start: Moments) -> Array:
+    """Return how many of the rows that count are those of the start, but for the first time.
+
+    ``(1 - 1/P) sum over j of min(n_0, h) (1 - 1/h)^(rows since then beyond the horizon h)``
+    """
+    h = start.horizon
+    beyond = [np.maximum(part.seen - np.maximum(start.seen, h), 0.0) for part in parts]
+    left = np.minimum(start.seen, h) * (1.0 - 1.0 / h) ** np.array(beyond)
+    return (1.0 - 1.0 / len(parts)) * left.sum(axis=0)
 
 
 def next_refresh(t: int, memory: float) -> int:

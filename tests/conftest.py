@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import settings
+from spark_session import spark as spark
 
 # The same examples every time, on slow machines too (sanitizers, plain NumPy).
 settings.register_profile("onkel", deadline=None, derandomize=True, print_blob=True)

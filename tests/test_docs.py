@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from spark_session import why_not
 
 import onkel
 from onkel import KernelClassifier, KernelRegressor, NoveltyDetector, losses, rules
@@ -30,6 +31,8 @@ NEEDS = {
     "from_sklearn": "sklearn",
     "service": "starlette",
     "command_line": "click",
+    "spark": "pyspark",
+    "spark_partitions": "pyspark",
 }
 """Pages whose code needs an extra."""
 FENCE = re.compile(r"^(`{3,})([^\n`]*)\n(.*?)^\1\s*$", re.M | re.S)
@@ -96,6 +99,8 @@ RUN = [p for p in PAGES if any(blocks(p)) and p.stem != "gallery"]
 def test_python_blocks_run_and_print_what_they_say(path: Path) -> None:
     if path.stem in NEEDS:
         pytest.importorskip(NEEDS[path.stem], reason=f"the page {path.stem} needs an extra")
+    if NEEDS.get(path.stem) == "pyspark" and why_not():
+        pytest.skip(why_not())
     namespace: dict[str, Any] = {"__name__": "docs"}
     for line, code, shown in blocks(path):
         run(path, namespace, line, code, shown)

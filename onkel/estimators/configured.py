@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable
+from functools import cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -40,8 +41,9 @@ class Configured(Guarded):
     n_jobs: int | None
 
     @classmethod
-    def _names(cls) -> list[str]:
-        return [n for n in inspect.signature(cls.__init__).parameters if n != "self"]
+    @cache
+    def _names(cls) -> tuple[str, ...]:
+        return tuple(n for n in inspect.signature(cls.__init__).parameters if n != "self")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the constructor's parameters; those of parts as ``rule__memory``, if `deep`."""

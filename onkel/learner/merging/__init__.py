@@ -18,38 +18,45 @@ from onkel.learner.merging.adding import Adding, Merged
 from onkel.learner.merging.terms import AddingTerms
 from onkel.learner.merging.weights import AddingWeights
 from onkel.learner.primal import PrimalLearner
-from onkel.scaling import Targets, pooled
+from onkel.scaling import Moments, Targets, pooled
 
 __all__ = ["Merged", "merged"]
 
 Array = NDArray[Any]
 
 
-def merged(learners: Sequence[Learner], weights: Array, refit: bool = True) -> Merged:
+def merged(
+    learners: Sequence[Learner], weights: Array, refit: bool = True, start: Learner | None = None
+) -> Merged:
     """Return ``f = sum w_j f_j`` as a learner that can go on.
 
     All have the same settings and outputs; none is changed. Scores add with the weights, counts
     and moments add as they are. `refit` lets the terms that stay take over from those that go.
+    `start` is the learner that all of them went on from: what it had counted counts once.
     """
-    whole = _counted(learners)
+    whole = _counted(learners, start)
     learners = [_at(a, whole.clock) for a in learners]
-    _pool(whole, learners, weights)
+    start = None if start is None else _at(start, whole.clock)
+    _pool(whole, learners, weights, start)
     units = [a.targets.raw_widths(np.ones(whole.columns)) for a in (whole, *learners)]
     kind: type[Adding] = AddingWeights if isinstance(whole, PrimalLearner) else AddingTerms
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
         gains = [w * unit / units[0] for w, unit in zip(weights, units[1:], strict=True)]
-        adding = kind(whole, learners, weights, gains, refit)
+        adding = kind(whole, learners, weights, gains, refit, start)
         adding.scalars()
         return adding.functions()
 
 
-def _counted(learners: Sequence[Learner]) -> Learner:
+def _counted(learners: Sequence[Learner], start: Learner | None) -> Learner:
     """Return a learner that holds nothing but the counts of all of them."""
     first = learners[0]
     dtype = np.result_type(*[a.dtype for a in learners])
     whole = type(first)(first.settings, len(first.moments.mean), first.columns, dtype)
     whole.t = sum(a.t for a in learners)
     whole.mistakes = sum(a.mistakes for a in learners)
+    if start is not None:
+        whole.t -= (len(learners) - 1) * start.t
+        whole.mistakes -= (len(learners) - 1) * start.mistakes
     whole.merged = len(learners) > 1 or first.merged
     whole.clock = max((a.clock for a in learners if a.clock is not None), default=None)
     whole.refreshed = max((a.refreshed for a in learners if a.refreshed is not None), default=None)
@@ -71,14 +78,16 @@ def _at(learner: Any, clock: float | None) -> Any:
     return later
 
 
-def _pool(whole: Learner, learners: Sequence[Learner], weights: Array) -> None:
+def _pool(
+    whole: Learner, learners: Sequence[Learner], weights: Array, start: Learner | None
+) -> None:
     """Pool the moments of rows and targets.
 
     Centres of targets add with the weights, as predictions do, until the pooled mean is taken
     over at the next refresh; so predictions add exactly, offset or not.
     """
     eps = whole.moments.eps
-    whole.moments = pooled([a.moments for a in learners])
+    whole.moments = pooled([a.moments for a in learners], None if start is None else start.moments)
     whole.moments.eps = eps
     means = np.array([a.means for a in learners])
     whole.means = means[0] if np.all(means == means[0]) else whole.moments.mean.copy()
@@ -86,12 +95,14 @@ def _pool(whole: Learner, learners: Sequence[Learner], weights: Array) -> None:
     whole.known = varied | (whole.moments.variance > 0)
     begun = [(a.targets, w) for a, w in zip(learners, weights, strict=True) if a.t]
     if begun and whole.targets.active:
-        whole.targets = _targets([part for part, _ in begun], np.array([w for _, w in begun]))
+        first = None if start is None else start.targets.moments
+        parts = [part for part, _ in begun]
+        whole.targets = _targets(parts, np.array([w for _, w in begun]), first)
 
 
-def _targets(parts: list[Targets], weights: Array) -> Targets:
+def _targets(parts: list[Targets], weights: Array, start: Moments | None) -> Targets:
     whole = parts[0].copy()
-    whole.moments = pooled([part.moments for part in parts])
+    whole.moments = pooled([part.moments for part in parts], start)
     whole.known = np.any([part.known for part in parts], axis=0) | (whole.moments.variance > 0)
     whole.center = weights @ np.array([part.center for part in parts])
     spreads = np.array([part.spread for part in parts])

@@ -49,6 +49,8 @@ class Adding:
     gains: list[Array]
     """What each output of each learner is multiplied by."""
     refit: bool
+    start: Any = None
+    """What all of them went on from; None: each began alone."""
 
     def functions(self) -> Merged:
         """Add the f, after the scalars."""
@@ -73,6 +75,8 @@ class Adding:
         """Add what each output knows beside f."""
         s = self.whole.state
         s[:, COUNTED] = np.sum([a.state[:, COUNTED] for a in self.learners], axis=0)
+        if self.start is not None:
+            s[:, COUNTED] -= (len(self.learners) - 1) * self.start.state[:, COUNTED]
         for field in (Field.OFFSET, Field.DROPPED):
             s[:, field] = self.added(field, self.gains)
         for field in (Field.OFFSET_SUM, Field.DROPPED_AVERAGE, Field.ALERT_SUM):

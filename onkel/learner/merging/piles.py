@@ -50,15 +50,22 @@ class Pile:
     def joined(self) -> Self:
         """Return the terms oldest first; those at the same point add, and count as the newest.
 
-        Terms that come to nothing are left out.
+        Terms that come to nothing are left out. Those of one birth are one term of the model
+        that all went on from: known for sure, where rounding may have moved their points apart.
         """
-        pile = self.taken(np.argsort(self.births))
-        groups = pile.groups()
+        pile = self.taken(np.argsort(self.births, kind="stable"))
+        if pile.count and not np.all(np.diff(pile.births) > 0):
+            pile = pile.added(np.unique(pile.births, return_inverse=True)[1])
+        pile = pile.added(pile.groups())
+        return pile.taken(np.any(pile.coef != 0, axis=1))
+
+    def added(self, groups: Array) -> Self:
+        """Return the last term of each group, with the coefficients of all of it."""
         last = np.full(groups.max(initial=-1) + 1, -1)
-        np.maximum.at(last, groups, np.arange(pile.count))
-        coef = np.zeros_like(pile.coef)
-        np.add.at(coef, last[groups], pile.coef)
-        return replace(pile, coef=coef).taken(np.any(coef != 0, axis=1))
+        np.maximum.at(last, groups, np.arange(self.count))
+        coef = np.zeros_like(self.coef)
+        np.add.at(coef, last[groups], self.coef)
+        return replace(self, coef=coef).taken(np.sort(last))
 
     def in_double(self) -> Self:
         """Return the same terms in double precision."""

@@ -63,11 +63,14 @@ class AddingTerms(Adding):
         """Return births on the common clock: all trials of smaller age came later.
 
         ``t - sum over k of min(t_k, age)``, and among the same age the later learners came later.
+        Clocks count from where all of them went on; terms from before that keep their births.
         """
-        clocks = np.array([a.t for a in self.learners])
-        age = (clocks[j] - births)[:, None]
+        before = 0 if self.start is None else self.start.t
+        clocks = np.array([a.t for a in self.learners]) - before
+        age = (clocks[j] + before - births)[:, None]
         later = np.minimum(clocks, age).sum(axis=1)
-        return self.whole.t - later - (clocks[j + 1 :] > age).sum(axis=1)
+        found = self.whole.t - later - (clocks[j + 1 :] > age).sum(axis=1)
+        return np.where(births > before, found, births)
 
     def stored(self, pile: Pile) -> Any:
         """Return these terms in storage."""
