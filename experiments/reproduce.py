@@ -51,7 +51,7 @@ STUDIES = (
     Entry("usps_novelty", "usps_novelty", 25, 8),
     Entry("tree_growth", "tree_growth", 25, 4),
     Entry("published", "published", 200, 30),
-    Entry("drift_classes", "drift_classes", 290, 8),
+    Entry("drift_classes", "drift_classes", 360, 8),
     Entry("drift_nab", "drift_nab", 40, 4),
     Entry("drift_skab", "drift_skab", 15, 3),
     Entry("drift_intervals", "drift_intervals", 60, 12),
