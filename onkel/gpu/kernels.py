@@ -322,8 +322,9 @@ def sums(
             k = kernel_value(acc, dist2, dist1, numbers, PROGRAM, DEGREES, OPS)
             out = weighted(k, weights, slot, w_stride, out, C, CP)
     column = tl.arange(0, CP)
-    place = partial + (share * C + column)[None, :] * rows_padded + (m0 + tl.arange(0, BM))[:, None]
-    tl.store(place, out, mask=(column < C)[None, :] & (far >= 0)[:, None])
+    row = m0 + tl.arange(0, BM)
+    place = partial + (share * C + column)[None, :] * rows_padded + row[:, None]
+    tl.store(place, out, mask=(column < C)[None, :] & (row < rows_padded)[:, None])
 
 
 @triton.jit(do_not_specialize=["row0", "n", "old"])

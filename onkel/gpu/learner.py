@@ -181,9 +181,9 @@ class GpuLearner(TermLearner):
         ]  # fmt: skip
         ring = self.terms.held.ring.cpu().numpy()
         done, why = int(ring[3]), int(ring[4])
-        score, limit, added = (found.T for found in track.results.cpu().numpy()[:, :, :done])
+        score, limit = (found.T for found in track.results[:2, :, :done].cpu().numpy())
         if why & BAD or not done:
-            self._refuse_bad(batch, score, added)
+            self._refuse_bad(batch, score, track.results[2, :, :done].cpu().numpy().T)
         self.state = track.state.cpu().numpy()[: self.columns].copy()
         self.terms.head, self.terms.count = int(ring[0]), int(ring[1])
         self._see_to(why, int(ring[5]))
