@@ -17,6 +17,23 @@ settings.register_profile("onkel", deadline=None, derandomize=True, print_blob=T
 settings.load_profile("onkel")
 
 
+ONCE = (
+    "tests/app/", "tests/gpu/", "tests/streams/", "tests/test_docs.py", "tests/test_experiments.py",
+    "tests/test_packaging.py", "tests/test_spark", "tests/test_studies.py",
+)  # fmt: skip
+"""What the core has no part in: run beside the compiled one, not again in plain NumPy."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip in the second run of ``make test`` what the first has shown."""
+    if os.environ.get("ONKEL_PURE", "") in ("", "0") or os.environ.get("ONKEL_ALL"):
+        return
+    again = pytest.mark.skip(reason="the core has no part in it: run once (ONKEL_ALL=1: here too)")
+    for item in items:
+        if item.nodeid.startswith(ONCE):
+            item.add_marker(again)
+
+
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """Return a generator seeded by the test's own name: the same numbers in any order of tests."""

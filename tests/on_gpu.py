@@ -1,8 +1,7 @@
 """Imported first by the tests of onkel.gpu: they run in Triton's interpreter, on the processor.
 
 ``ONKEL_GPU=1`` runs them on a GPU instead. They are skipped, and say why, where PyTorch or Triton
-is not installed, or where this Triton's interpreter cannot run with this NumPy; and with
-``ONKEL_PURE=1``, which changes nothing here.
+is not installed, or where this Triton's interpreter cannot run with this NumPy.
 """
 
 from __future__ import annotations
@@ -11,8 +10,6 @@ import os
 
 import pytest
 
-if os.environ.get("ONKEL_PURE", "") not in ("", "0"):
-    pytest.skip("the same whatever the core: run once", allow_module_level=True)
 INTERPRETED = os.environ.get("ONKEL_GPU", "") in ("", "0")
 if INTERPRETED:
     os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported
