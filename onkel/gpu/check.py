@@ -8,11 +8,8 @@ several tiles are tried. Needs NumPy, PyTorch and Triton alone.
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from typing import Any
-
-os.environ.setdefault("ONKEL_PURE", "1")
 
 import numpy as np
 import torch

@@ -108,11 +108,12 @@ def _depth(program: Any) -> int:
 def chosen(owner: str, settings: Settings) -> str:
     """Return where a model with these settings goes; raise where it cannot go as asked.
 
-    "auto" is the GPU where there is one that can run these settings, else the processor.
+    "auto" is the GPU where there is one that can run these settings, else the processor; never
+    Triton's interpreter.
     """
     device = settings.device
-    if device == "cpu":
-        return device
+    if device == "cpu" or (device == "auto" and interpreted()):
+        return "cpu"
     for reason in (missing(device), unfit(settings)):
         if reason is not None:
             if device == "auto":
