@@ -1,11 +1,11 @@
 """The scalar steps of a block in one program of the device, and the commit of what they decide.
 
-Rows are taken 32 at a time, one to a lane. One step follows another inside a warp: a row's score is
-picked by a shuffle, the rule moves a handful of float64 numbers, and the rows that come later in the
-32 add ``coef * k``. After each 32, all rows of the block that are still to come are brought up to
-date with what these have added and dropped (kernel values of :func:`onkel.gpu.kernels.matrix`), each
-thread on columns of its own. What only counts (losses, alerts, mistakes) is computed for 32 rows at
-once afterwards.
+Rows are taken 32 at a time, one to a lane. One step follows another inside a warp: a row's score
+is picked by a shuffle, the rule moves a handful of float64 numbers, and the rows that come later in
+the 32 add ``coef * k``. After each 32, all rows of the block that are still to come are brought up
+to date with what these have added and dropped (kernel values of
+:func:`onkel.gpu.kernels.matrix`), each thread on columns of its own. What only counts (losses,
+alerts, mistakes) is computed for 32 rows at once afterwards.
 
 Sums and coefficients are in stored units, actual = scale * stored, so that shrinking costs
 nothing here either. The readable form of a step is ``core/numpy_core.py``.
