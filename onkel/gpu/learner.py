@@ -193,7 +193,7 @@ class GpuLearner(TermLearner):
         elif self.first_score is not None:
             shown[0] = self.targets.raw(self.first_score[0])
         kept = came.part(0, done)
-        if not self.moments.gaps:
+        if self.settings.scale and not self.moments.gaps:
             whole = sent[0] if len(sent) == 1 else torch.cat(sent)
             kept = replace(kept, X=whole[:done])
         return kept, shown, self.targets.raw_widths(limit)
