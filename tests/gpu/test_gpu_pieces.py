@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from on_gpu import DEVICE, torch
+from on_gpu import DEVICE, torch, triton
 
 from onkel import expansions, kernels, losses, rules
 from onkel.core.frame import Frame
 from onkel.gpu import devices, launch, memory
 from onkel.gpu.launch import Launcher, Terms, Tiles, encode
 from onkel.gpu.moments import take_in
+from onkel.gpu.recurrence import carry
 from onkel.gpu.tensors import tensor_rows
 from onkel.gpu.terms import DeviceTerms
 from onkel.gpu.timing import plain_frame
 from onkel.learner import Settings
 from onkel.scaling import Moments
+
+tl = triton.language
 
 
 def ring_of(launcher: Launcher, Z: np.ndarray, coef: np.ndarray) -> Terms:
@@ -153,3 +156,36 @@ def test_tensors_are_checked():
     ):  # fmt: skip
         with pytest.raises(ValueError, match=words):
             tensor_rows(bad, "KernelClassifier", 3)
+
+
+@triton.jit
+def carried(
+    base, own_k, old_k, gained, lost, numbers, B: tl.constexpr, C: tl.constexpr, CP: tl.constexpr,
+    WIDE: tl.constexpr,
+):  # fmt: skip
+    """Call what the steps call after each 32 rows."""
+    lane = tl.arange(0, 32)[None, :]
+    output = tl.arange(0, CP)[:, None]
+    a = tl.load(gained + output * 32 + lane)
+    c = tl.load(lost + output * 32 + lane)
+    t0, r, w0 = tl.load(numbers), tl.load(numbers + 1), tl.load(numbers + 2)
+    gone, n = tl.load(numbers + 3), tl.load(numbers + 4)
+    carry(base, own_k, old_k, a, c, t0, r, w0, gone, n, B, C, CP, WIDE)
+
+
+@pytest.mark.parametrize(
+    ("t0", "r", "gone", "n"), [(0, 32, 32, 128), (5, 20, 7, 111), (64, 9, 0, 90)]
+)
+def test_all_later_rows_are_brought_up_to_date(t0, r, gone, n, rng):
+    """Wherever the 32 begin and end, in pieces of 32 columns, for several outputs; no others."""
+    size, c, cp, w0 = 128, 3, 4, 11
+    own, old = rng.normal(size=(2, size + 64, size)).astype(np.float32)
+    base = rng.normal(size=(cp + 1, size)).astype(np.float32)
+    gained, lost = rng.normal(size=(2, cp, 32)).astype(np.float32)
+    want = base.copy()
+    part = gained[:c, :r] @ own[t0 : t0 + r] - lost[:c, :gone] @ old[w0 : w0 + gone]
+    want[:c, t0 + r : n] += part[:, t0 + r : n]
+    put = [torch.from_numpy(v).to(DEVICE) for v in (base, own, old, gained, lost)]
+    numbers = torch.tensor([t0, r, w0, gone, n], dtype=torch.int32, device=DEVICE)
+    carried[(1,)](*put, numbers, B=size, C=c, CP=cp, WIDE=32)
+    assert np.abs(put[0].cpu().numpy() - want).max() < 1e-4
