@@ -65,8 +65,9 @@ def keyed(
     sequence : str, optional
         Column of whole numbers that orders rows of the same time. It comes out, too.
     late : {"learn", "drop"}
-        Late rows are learned after the others, at the latest time so far where forgetting goes by
-        the clock; or they come out without a score, and are not learned.
+        Late rows are learned all the same, before the newer ones of their batch (at the latest time
+        so far, where forgetting goes by the clock); or they come out without a score, and are not
+        learned.
     on_error : {"raise", "skip"}
         A row that the model refuses ends the query; or it comes out with the column ``error``
         saying why, and its key's model is the model that it was.
