@@ -19,7 +19,7 @@ from onkel.core import numpy_core
 from onkel.core.layout import Field
 from onkel.gpu import launch
 from onkel.gpu.feeding import kind_of, told_of
-from onkel.gpu.launch import Launcher, Terms, encode
+from onkel.gpu.launch import Launcher, Ring, Terms, encode
 from onkel.gpu.timing import first_state, plain_frame, time_stages, try_tiles
 from onkel.gpu.track import Track
 
@@ -33,7 +33,7 @@ def device() -> Any:
 
 def reference(
     kernel: Any, loss: Any, rule: Any, X: Array, Y: Array, weight: Array, cap: int, age: int,
-    intercept: bool, state: Array, stop: int | None = None,
+    intercept: bool, state: Array,
 ) -> dict[str, Any]:  # fmt: skip
     """Run the NumPy core in double precision, the whole stream as one block."""
     n = len(X)
@@ -76,7 +76,7 @@ def simulate(
 def compare(name: str, got: tuple[Array, Array, Array], want: dict[str, Any], tol: float) -> bool:
     """Print one line; a decision within rounding of its threshold ends the comparison there."""
     score, state, ring = got
-    n = int(ring[3])
+    n = int(ring[Ring.DONE])
     truth = want["score"][:n]
     size = max(float(np.abs(truth).max(initial=0.0)), 1e-3)
     off = np.abs(score[:n] - truth).max(axis=1) / size
@@ -89,13 +89,14 @@ def compare(name: str, got: tuple[Array, Array, Array], want: dict[str, Any], to
         gap = float(np.max(np.abs(a - b)) / max(float(np.abs(b).max()), 1e-3))
         if not gap < 30 * tol:
             wrong[f.name] = gap
-    far = ring[4] == 1 and n >= 64  # f is far below its scale: the learner folds, and goes on
+    # A block that stopped since f is far below its scale: the learner folds, and goes on.
+    far = ring[Ring.WHY] == 1 and n >= 64
     fine = until == n and (n == len(want["score"]) or far) and not wrong
     where = "" if until == n else f" first at row {until}"
     print(
         f"{'PASS' if fine else 'FAIL'} {name}: rows {n} of {len(want['score'])}, scores off by "
         f"{float(off[:until].max(initial=0.0)):.1e}{where}{' state ' + str(wrong) if wrong else ''}"
-        f"{f' stop {ring[4]}' if ring[4] else ''}",
+        f"{f' stop {ring[Ring.WHY]}' if ring[Ring.WHY] else ''}",
         flush=True,
     )
     return fine

@@ -17,19 +17,7 @@ each operation: it is a constant when the device code is compiled, its numbers a
 import triton
 import triton.language as tl
 
-FLOAT32: tl.constexpr = tl.constexpr(0)
-TF32: tl.constexpr = tl.constexpr(1)
-TF32X3: tl.constexpr = tl.constexpr(2)
-
-# Places in the ring's own numbers, int64.
-HEAD: tl.constexpr = tl.constexpr(0)
-COUNT: tl.constexpr = tl.constexpr(1)
-TRIAL: tl.constexpr = tl.constexpr(2)
-DONE: tl.constexpr = tl.constexpr(3)
-STOP: tl.constexpr = tl.constexpr(4)
-TAIL: tl.constexpr = tl.constexpr(5)
-ROWS: tl.constexpr = tl.constexpr(6)
-NUMBERS = 8
+# MODE: 0 float32, 1 TF32, 2 three TF32 products. The ring's own numbers: see launch.Ring.
 
 
 @triton.jit
@@ -240,7 +228,7 @@ def weighted(k, weights, slots, w_stride, out, C: tl.constexpr, CP: tl.constexpr
 @triton.jit
 def ends_before(ring, row):
     """Whether the piece has no such row; 0 rows: nobody has said how many there are."""
-    rows = tl.load(ring + 6)
+    rows = tl.load(ring + 2)
     return (rows > 0) & (row >= rows)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,23 @@ WIDTH = 64
 """Rows whose shares one program adds."""
 EDGE = 64
 """Rows by which a buffer is longer than what is used of it."""
+
+
+class Ring(IntEnum):
+    """Places in the ring's own numbers on the device, which the kernels know by number."""
+
+    HEAD = 0
+    """Where the oldest term lies."""
+    COUNT = 1
+    """Terms held."""
+    ROWS = 2
+    """Rows of the piece; 0: nobody has said."""
+    DONE = 3
+    """Rows learned since the ring was told where it is."""
+    WHY = 4
+    """Why a block stopped; those behind it do nothing."""
+    LAST = 5
+    """Where the last row became a term; below 0: it did not."""
 
 
 def send(array: Any, device: Any) -> Any:
@@ -130,7 +148,7 @@ def multiprocessors(device: Any) -> int:
 
 @dataclass
 class Terms:
-    """The ring of terms on the device; `ring` holds head, count, trial, rows done, why stopped."""
+    """The ring of terms on the device; `ring` holds the numbers of :class:`Ring`."""
 
     rows: Any
     operand: Any
@@ -152,7 +170,7 @@ class Terms:
         return cls(
             zeros((slots, d)), zeros((slots, wide)), zeros(slots), zeros(slots),
             zeros((cp, slots), torch.float64), zeros((cp, slots)), zeros(slots, torch.int64),
-            zeros(device_code.NUMBERS, torch.int64),
+            zeros(len(Ring), torch.int64),
         )  # fmt: skip
 
     @property

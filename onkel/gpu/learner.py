@@ -21,7 +21,7 @@ from onkel.core.frame import Frame
 from onkel.core.layout import Field
 from onkel.gpu import launch, memory
 from onkel.gpu.feeding import kind_of, told_of
-from onkel.gpu.launch import send
+from onkel.gpu.launch import Ring, send
 from onkel.gpu.moments import take_in
 from onkel.gpu.terms import DeviceTerms
 from onkel.gpu.track import BLOCK, PIECE, Track
@@ -117,7 +117,7 @@ class GpuLearner(TermLearner):
 
         Refused whole or learned whole; see :meth:`onkel.learner.base.Learner.learn`.
         """
-        memory.check_room(self.terms, min(self.size + len(X), self.terms.limit), len(X))
+        memory.check_room(self.terms, min(self.size + len(X), self.terms.limit))
         scores, limits = np.empty((2, len(X), self.columns))
         batch = Batch(X, Y, weight, np.zeros(len(X), np.int64), times, first)
         restore, start = self._kept(len(X)), 0
@@ -180,13 +180,13 @@ class GpuLearner(TermLearner):
             for at in range(0, size, PIECE)
         ]  # fmt: skip
         ring = self.terms.held.ring.cpu().numpy()
-        done, why = int(ring[3]), int(ring[4])
+        done, why = int(ring[Ring.DONE]), int(ring[Ring.WHY])
         score, limit = (found.T for found in track.results[:2, :, :done].cpu().numpy())
         if why & BAD or not done:
             self._refuse_bad(batch, score, track.results[2, :, :done].cpu().numpy().T)
         self.state = track.state.cpu().numpy()[: self.columns].copy()
-        self.terms.head, self.terms.count = int(ring[0]), int(ring[1])
-        self._see_to(why, int(ring[5]))
+        self.terms.head, self.terms.count = int(ring[Ring.HEAD]), int(ring[Ring.COUNT])
+        self._see_to(why, int(ring[Ring.LAST]))
         shown = self.targets.raw(score)
         if self.t == 0:
             shown[0] = 0.0  # nothing was known before the very first row

@@ -18,7 +18,7 @@ def free_bytes(device: Any) -> int | None:
     return int(free + unused)
 
 
-def check_room(terms: Any, count: int, rows: int) -> None:
+def check_room(terms: Any, count: int) -> None:
     """Refuse if the ring for so many terms cannot be had beside what is there."""
     slots = terms.room_for(count)
     if slots <= terms.held.slots:

@@ -17,13 +17,6 @@ nothing here either. The readable form of a step is ``core/numpy_core.py``.
 import triton
 import triton.language as tl
 
-# Why a block ended early, bits of one number.
-FAR: tl.constexpr = tl.constexpr(1)
-WIPED: tl.constexpr = tl.constexpr(2)
-STALE: tl.constexpr = tl.constexpr(4)
-BAD: tl.constexpr = tl.constexpr(8)
-SHORT: tl.constexpr = tl.constexpr(16)
-
 
 @triton.jit
 def sign(x):

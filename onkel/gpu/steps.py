@@ -22,7 +22,8 @@ def steps(
 
     `feed` is [6][N]: eta * weight, shrink, 1 / shrink, weight, eta * lam, lam of each row; STEADY:
     the first three are the same for all rows of the block. AGED: terms go by age too. A block that
-    cannot go on ends early and says why in ``ring[4]``; blocks after it do nothing.
+    cannot go on ends early and says why in ``ring[4]`` (bits: f far below its scale, wiped out,
+    norm stale, out of range, too few terms at hand); blocks after it do nothing.
     """
     score = results
     limit = results + C * N
@@ -37,7 +38,7 @@ def steps(
     cap = tl.load(numbers + 7).to(tl.int64)
     head = tl.load(ring + 0).to(tl.int32)
     count = tl.load(ring + 1).to(tl.int32)
-    here = tl.maximum(tl.load(ring + 6) - row0, 0)
+    here = tl.maximum(tl.load(ring + 2) - row0, 0)
     n = tl.where(tl.load(ring + 4) == 0, tl.minimum(n, here), 0).to(tl.int32)
     have = tl.minimum(count, old)
     room = tl.minimum(cap - count, B + 1).to(tl.int32)
@@ -375,7 +376,6 @@ def steps(
     reason = tl.where((stop > 0) & (reason == 0), 16, reason)
     tl.store(ring + 0, wrapped(head + front, slots).to(tl.int64))
     tl.store(ring + 1, (count - front + stored).to(tl.int64))
-    tl.store(ring + 2, tl.load(ring + 2) + t0)
     tl.store(ring + 3, tl.load(ring + 3) + t0)
     tl.store(ring + 4, tl.load(ring + 4) | reason)
     if n > 0:

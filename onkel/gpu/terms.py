@@ -14,7 +14,7 @@ from onkel.core.frame import Frame
 from onkel.core.layout import LANES
 from onkel.expansions.dense import DenseTerms
 from onkel.gpu import launch
-from onkel.gpu.launch import Launcher, Rows, Terms, encode, power_of_two
+from onkel.gpu.launch import Launcher, Ring, Rows, Terms, encode, power_of_two
 from onkel.kernels import Kernel
 from onkel.saved import Saved
 
@@ -134,7 +134,7 @@ class DeviceTerms:
 
     def tell(self) -> None:
         """Tell the device where the ring begins, and how many terms it holds."""
-        numbers = [self.head, self.count, 0, 0, 0, 0, 0, 0]
+        numbers = [self.head, self.count] + [0] * (len(Ring) - 2)
         self.held.ring.copy_(torch.tensor(numbers, dtype=torch.int64))
 
     def prepare(self, x: Any, room: Rows | None = None) -> Rows:

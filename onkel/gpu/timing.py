@@ -12,7 +12,7 @@ from onkel import kernels, losses, rules
 from onkel.core.layout import Field
 from onkel.gpu import launch
 from onkel.gpu.feeding import kind_of, told_of
-from onkel.gpu.launch import Launcher, Terms, Tiles, encode
+from onkel.gpu.launch import Launcher, Ring, Terms, Tiles, encode
 from onkel.gpu.track import BLOCK, Track
 
 
@@ -80,7 +80,7 @@ class Bench:
         self.terms.weights.normal_().mul_(1e-3)  # small: every row is stored
         self.terms.coef.copy_(self.terms.weights)
         self.terms.births.copy_(torch.arange(slots, device=dev) - slots)
-        self.terms.ring[1] = m
+        self.terms.ring[Ring.COUNT] = m
         n = 8 * block
         Y = np.where(np.random.default_rng(0).random((n, 1)) < 0.5, -1.0, 1.0)
         t = 1 + np.arange(n)
@@ -124,7 +124,7 @@ def time_stages(sizes: list[tuple[int, int]], modes: list[int]) -> None:
                 bench.whole()
                 c = timed(bench.whole, 5) / 8
                 line += f", block {c:.3f} ms = {BLOCK / 1e3 / c:.3f} M/s"
-                line += f", stop {int(bench.terms.ring[4])}"
+                line += f", stop {int(bench.terms.ring[Ring.WHY])}"
                 print(line, flush=True)
                 del bench
             except Exception as problem:

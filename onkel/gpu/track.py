@@ -19,6 +19,7 @@ from onkel.gpu.launch import (
     TOGETHER,
     WIDTH,
     Launcher,
+    Ring,
     StepKind,
     Terms,
     power_of_two,
@@ -31,8 +32,6 @@ BLOCK = 64 if INTERPRETED else 512
 """Rows of a block, and terms that may go while it is learned."""
 PIECE = 2 * BLOCK if INTERPRETED else 8192
 """Rows that are sent at once."""
-ROWS, LAST = 6, 7
-"""Where the ring says how many rows the piece has, and what comes after."""
 WARPS = 4
 """Of the scalar steps; all of them bring later rows up to date."""
 
@@ -140,7 +139,7 @@ class Track:
             self.kind, self.seen = (kind, cap), None
             self.numbers = kind.numbers(cap, self.launcher.device)
         self.feed.slot_of.fill_(-1)
-        terms.ring[ROWS:LAST].fill_(n)
+        terms.ring[Ring.ROWS].fill_(n)
         if 2 * n < self.feed.n or step < self.buffers.block or INTERPRETED:
             self._launch(terms, kind, n, step)
             return

@@ -9,7 +9,7 @@ from on_gpu import DEVICE, torch, triton
 from onkel import expansions, kernels, losses, rules
 from onkel.core.frame import Frame
 from onkel.gpu import devices, launch, memory
-from onkel.gpu.launch import Launcher, Terms, Tiles, encode
+from onkel.gpu.launch import Launcher, Ring, Terms, Tiles, encode
 from onkel.gpu.moments import take_in
 from onkel.gpu.recurrence import carry
 from onkel.gpu.tensors import tensor_rows
@@ -29,7 +29,7 @@ def ring_of(launcher: Launcher, Z: np.ndarray, coef: np.ndarray) -> Terms:
     terms.rows[at] = torch.from_numpy(Z.astype(np.float32)).to(DEVICE)
     terms.coef[:c, at] = torch.from_numpy(coef.T).to(DEVICE)
     terms.weights[:] = terms.coef.to(torch.float32)
-    terms.ring[0], terms.ring[1] = 40, m
+    terms.ring[Ring.HEAD], terms.ring[Ring.COUNT] = 40, m
     frame = plain_frame(Z.shape[1], DEVICE)
     args = terms.operand, terms.norm, terms.diag
     launcher.ready(terms.rows, frame, True, False, terms.rows, *args)
@@ -99,8 +99,8 @@ def test_memory_is_refused_with_the_arithmetic(monkeypatch):
     terms = DeviceTerms(kernel, frame, 1, 10**6, DEVICE, "tf32")
     monkeypatch.setattr(memory, "free_bytes", lambda device: 10**9)
     with pytest.raises(MemoryError, match=r"1,000,192 terms of 6,364 bytes are 6.37 GB; 1.00 GB"):
-        memory.check_room(terms, 10**6, 1)
-    memory.check_room(terms, 1000, 1)
+        memory.check_room(terms, 10**6)
+    memory.check_room(terms, 1000)
     assert terms.held.slots == 0
 
 
