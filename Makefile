@@ -10,8 +10,9 @@ DONE := $(VENV)/done
 SAN := build/sanitize
 CXX_FILES := $(wildcard onkel/core/src/*.cpp onkel/core/src/*.hpp)
 CORE_FILES := pyproject.toml CMakeLists.txt $(CXX_FILES)
-SAN_TESTS := $(wildcard tests/core tests/test_agreement.py tests/test_rules.py tests/test_centers.py \
-  tests/test_trees.py tests/test_one.py tests/files/test_hostile.py)
+SAN_TESTS := $(wildcard tests/core tests/learner/test_agreement.py tests/learner/test_one.py \
+  tests/rules/test_rules.py tests/expansions/test_centers.py tests/expansions/test_trees.py \
+  tests/files/test_hostile.py)
 COMPILER := $(shell command -v $(CXX) || command -v c++ || command -v clang++)
 
 # -qq: errors only. The build tools are in .venv, so that a rebuild needs no network either.

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.spark_session import spark as spark
 from hypothesis import settings
-from spark_session import spark as spark
 
 # The same examples every time, on slow machines too (sanitizers, plain NumPy).
 settings.register_profile("onkel", deadline=None, derandomize=True, print_blob=True)
@@ -18,8 +18,8 @@ settings.load_profile("onkel")
 
 
 ONCE = (
-    "tests/app/", "tests/gpu/", "tests/streams/", "tests/test_docs.py", "tests/test_experiments.py",
-    "tests/test_packaging.py", "tests/test_spark", "tests/test_studies.py",
+    "tests/app/", "tests/docs/", "tests/experiments/", "tests/gpu/", "tests/packaging/",
+    "tests/spark/", "tests/streams/",
 )  # fmt: skip
 """What the core has no part in: run beside the compiled one, not again in plain NumPy."""
 
@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """Return a generator seeded by the test's own name: the same numbers in any order of tests."""
-    return np.random.default_rng(zlib.crc32(request.node.nodeid.encode()))
+    return np.random.default_rng(zlib.crc32(request.node.name.encode()))
 
 
 @pytest.fixture(scope="session")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import inspect
 
-import cases
 import pytest
-import rule_cases
+from helpers import cases, rule_cases
 
 from onkel import expansions, kernels, losses, rules, schedules
 
@@ -30,8 +29,8 @@ def test_every_kernel_is_in_the_agreement_cases():
 
     for kernel, _ in cases.KERNELS.values():
         visit(kernel)
-    used.add(kernels.Spectrum)  # tests/test_strings.py
-    used.add(kernels.Spline)  # tests/test_trees.py: it wants inputs of at least 0
+    used.add(kernels.Spectrum)  # tests/kernels/test_strings.py
+    used.add(kernels.Spline)  # tests/expansions/test_trees.py: it wants inputs of at least 0
     assert used >= set(kernels.REGISTRY.values())
     assert used >= {kernels.Sum, kernels.Product, kernels.Scaled, kernels.Function}
 

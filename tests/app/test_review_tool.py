@@ -15,7 +15,7 @@ import pytest
 
 pytest.importorskip("click", reason="needs click: pip install onkel[cli]")
 from click.testing import CliRunner
-from runs_of import begin, environment, json_lines, write_rows
+from helpers.runs_of import begin, environment, json_lines, write_rows
 
 from onkel.alerting import RecentScores
 from onkel.app.cli import main
@@ -274,7 +274,7 @@ def test_a_disk_that_was_full_for_a_while(tmp_path, monkeypatch) -> None:
 
 def test_a_request_that_is_sent_again_after_its_model_went(tmp_path) -> None:
     pytest.importorskip("starlette", reason="needs starlette: pip install onkel[serve]")
-    from serving import served
+    from helpers.serving import served
 
     with served(tmp_path / "s") as one:
         one.client.ok("POST", "/models", {"name": "a", "kind": "NoveltyDetector"})

@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from fingerprint import MADE_ANEW, fingerprint
+from helpers.fingerprint import MADE_ANEW, fingerprint
 
 import onkel
 from onkel import (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 import zlib
 
-import corrupted
 import numpy as np
 import pytest
+from helpers import corrupted
 
 from onkel import expansions, files
 from onkel.files import container

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-import keep_files
 import numpy as np
 import pytest
+from helpers import keep_files
 
 import onkel
 from onkel import files

@@ -5,11 +5,10 @@ from __future__ import annotations
 import copy
 import pickle
 
-import cases
-import model_cases
 import numpy as np
 import pytest
-from fingerprint import fingerprint
+from helpers import cases, model_cases
+from helpers.fingerprint import fingerprint
 
 from onkel import files
 from onkel.kernels import Function

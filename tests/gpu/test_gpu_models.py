@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
-from on_gpu import DEVICE, torch
+from helpers.on_gpu import DEVICE, torch
 
 import onkel
 from onkel import (

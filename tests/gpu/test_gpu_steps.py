@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from on_gpu import DEVICE, torch
+from helpers.on_gpu import DEVICE, torch
 
 from onkel.gpu import check
 from onkel.gpu.launch import MODES
