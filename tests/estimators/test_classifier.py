@@ -227,3 +227,20 @@ def test_sparse_rows_are_made_dense_block_by_block(rng):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 0.6 * X.shape[0] * X.shape[1] * 8
+
+
+def test_before_any_class_the_decision_is_zero():
+    model = KernelClassifier().partial_fit(np.zeros((0, 3)), [])
+    assert model.decision_function(np.ones((2, 3))).tolist() == [0.0, 0.0]
+
+
+def test_the_loss_beside_a_rule_is_named_by_its_parameters():
+    model = KernelClassifier(rule="perceptron")
+    assert model.get_params()["loss__margin"] == 0.0
+    assert model.set_params(loss__power=1.0).loss.margin == 0.0
+
+
+def test_labels_of_several_kinds_in_a_list_stay_what_they_are(rng):
+    model = KernelClassifier().partial_fit(rng.normal(size=(4, 1)), [0, 1, "x", 0])
+    model.learn_one([0.5], 1)
+    assert model.class_count_ == {0: 2, 1: 2, "x": 1}

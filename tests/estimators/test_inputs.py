@@ -310,3 +310,13 @@ def test_whole_numbers_beyond_any_float(value):
             make(value)
     with pytest.raises(ValueError, match="passes must be a whole number"):
         KernelRegressor(passes=value).fit([[0.0]], [0.0])
+
+
+def test_complex_targets_are_refused_and_a_frames_missing_values_are_taken(rng):
+    pd = pytest.importorskip("pandas")
+    model = KernelRegressor().partial_fit(rng.normal(size=(9, 1)), np.arange(9.0))
+    with pytest.raises(ValueError, match="y must hold numbers"):
+        model.learn_one([0.5], 1j)
+    frame = pd.DataFrame({"a": pd.array([1.0, None, 3.0], dtype="Float64"), "b": [1.0, 2.0, 3.0]})
+    patient = KernelRegressor(missing="mean").partial_fit(frame, [1.0, 2.0, 3.0])
+    assert patient.t_ == 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import time
 from threading import Event, Thread
 
 import numpy as np
@@ -16,6 +17,7 @@ from onkel import (
     LinearClassifier,
     NoveltyDetector,
     expansions,
+    rules,
 )
 
 MODELS = {
@@ -79,3 +81,66 @@ def test_answers_come_from_between_two_calls(rng, name):
     assert seen
     assert set(seen) <= known
     assert answers(name, shared, probe) == answers(name, alone, probe)
+
+
+def run(*calls):
+    threads = [Thread(target=call, args=args) for call, *args in calls]
+    for thread in threads:
+        thread.start()
+        time.sleep(0.03)
+    for thread in threads:
+        thread.join()
+
+
+def slow_rule():
+    def slow(t):
+        time.sleep(0.01)
+        return np.full(t.shape, 0.1)
+
+    return rules.Norma(learning_rate=slow)
+
+
+def ascending(model):
+    return bool((np.diff(model._learner.terms.ages_from(0, model.n_terms_)) > 0).all())
+
+
+def test_fit_keeps_the_lock(rng):
+    """A call that waited for a fit ran beside calls that came after it."""
+    X = rng.normal(size=(300, 3))
+    y = X[:, 0]
+    model = KernelRegressor(rule=slow_rule()).fit(X[:10], y[:10])
+    run((model.fit, X[:60], y[:60]), (model.partial_fit, X[60:160], y[60:160]),
+        (model.partial_fit, X[160:260], y[160:260]))  # fmt: skip
+    assert model.t_ == 260 and ascending(model)
+
+
+@pytest.mark.parametrize("make", [lambda: KernelRegressor(rule=slow_rule()),
+                                  lambda: Hedged("regression", members=[
+                                      KernelRegressor(rule=slow_rule())])])  # fmt: skip
+def test_two_threads_may_begin_a_model(rng, make):
+    X = rng.normal(size=(200, 3))
+    model = make()
+    run((model.partial_fit, X[:100], X[:100, 0]), (model.partial_fit, X[100:], X[100:, 0]))
+    assert model.t_ == 200
+
+
+@pytest.mark.parametrize("take", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_copies_taken_while_another_thread_learns_are_whole(rng, take):
+    X = rng.normal(size=(9000, 3))
+    y = np.where(X[:, 0] > 0, "a", "b")
+    model = KernelClassifier(expansion=expansions.Window(terms=50)).partial_fit(X[:50], y[:50])
+    stop, torn = Event(), []
+
+    def watch():
+        while not stop.is_set():
+            found = take(model)
+            if sum(found.class_count_.values()) != found.t_ or not ascending(found):
+                torn.append(found.t_)
+
+    watcher = Thread(target=watch)
+    watcher.start()
+    for i in range(50, 9000, 50):
+        model.partial_fit(X[i : i + 50], y[i : i + 50])
+    stop.set()
+    watcher.join()
+    assert not torn

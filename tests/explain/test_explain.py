@@ -376,3 +376,9 @@ def test_ten_faults_are_named(rng):
         start = row
         named.append(det.explain(X[row]).features[0].name)
     assert named == [f"feature {j}" for j in sensors]
+
+
+def test_explaining_a_row_that_only_a_centre_of_no_weight_knows():
+    centres = expansions.Centers(np.array([[0.0, 0.0], [100.0, 100.0]]))
+    model = NoveltyDetector(scale=False, expansion=centres).partial_fit(np.zeros((30, 2)))
+    assert model.explain([100.0, 100.0]).score == pytest.approx(0.0, abs=1e-12)

@@ -44,5 +44,14 @@ def begin(*words: Any, env: dict[str, str] | None = None, **how: Any) -> subproc
     return subprocess.Popen(full, env=env or environment(), **how)
 
 
+def onkel(*words: Any) -> Any:
+    """Run the command in this process."""
+    from click.testing import CliRunner
+
+    from onkel.app.cli import main
+
+    return CliRunner().invoke(main, [str(w) for w in words])
+
+
 def json_lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from helpers import cases
 
-from onkel import KernelRegressor, kernels
+from onkel import KernelClassifier, KernelRegressor, kernels
 
 
 @pytest.mark.parametrize("name", cases.KERNELS)
@@ -80,3 +80,30 @@ def test_shapes_are_checked():
         kernels.Linear()([[1.0]], [[1.0, 2.0]])
     with pytest.raises(ValueError, match="takes matrices"):
         kernels.Linear()([1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        kernels.Additive(kernels.Spline()) + kernels.Gaussian(),
+        kernels.Gaussian() * kernels.Additive(kernels.Spline()),
+        2.0 * kernels.Additive(kernels.Spline()),
+    ],
+    ids=repr,
+)
+def test_domains_reach_through_sums_products_and_multiples(rng, kernel):
+    X = rng.normal(size=(20, 2))
+    with pytest.raises(ValueError, match="Use scale=False"):
+        KernelClassifier(kernel=kernel).partial_fit(np.abs(X), X[:, 0] > 0)
+    with pytest.raises(ValueError, match="at least 0"):
+        KernelClassifier(kernel=kernel, scale=False).partial_fit(X, X[:, 0] > 0)
+    with pytest.raises(ValueError, match="at least 0"):
+        kernel(X)
+
+
+def test_weights_of_an_additive_kernel_may_be_an_array(rng):
+    X = rng.normal(size=(5, 3))
+    parts = [kernels.Additive(weights=w)(X) for w in (np.array([1.0, 2, 3]), [1.0, 2, 3])]
+    assert np.array_equal(*parts)
+    with pytest.raises(ValueError, match="'mean'"):
+        kernels.Additive(weights="max")

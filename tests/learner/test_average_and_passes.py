@@ -8,7 +8,15 @@ import naive
 import numpy as np
 import pytest
 
-from onkel import KernelClassifier, KernelRegressor, NoveltyDetector, expansions, kernels, rules
+from onkel import (
+    KernelClassifier,
+    KernelRegressor,
+    LinearClassifier,
+    NoveltyDetector,
+    expansions,
+    kernels,
+    rules,
+)
 
 
 @pytest.mark.parametrize("memory", [3.0, 40.0, 1e6])
@@ -147,3 +155,13 @@ def test_average_survives_wipes_and_any_cut(rng, memory, p):
     np.testing.assert_allclose(whole.predict(X[:10]), truth, atol=1e-10)
     np.testing.assert_allclose(rows.predict(X[:10]), truth, atol=1e-10)
     assert whole.n_terms_ == rows.n_terms_
+
+
+@pytest.mark.parametrize("rule", ["norma", "alma"])
+def test_the_average_before_the_second_row_is_exactly_zero(rng, rule):
+    X = rng.normal(size=(2, 3))
+    for make in (KernelClassifier, LinearClassifier):
+        model = make(average=True, scale=False, rule=rule)
+        scores = model.predict_then_learn(X, [1, 0], output="decision")
+        assert scores.tolist() == [0.0, 0.0]
+        assert model.diagnostics_["mistakes"] == 2

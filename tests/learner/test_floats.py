@@ -9,6 +9,8 @@ import pytest
 from onkel import (
     KernelClassifier,
     KernelRegressor,
+    LinearClassifier,
+    LinearRegressor,
     NoveltyDetector,
     expansions,
     kernels,
@@ -180,3 +182,32 @@ def test_long_run_stays_in_range(rng):
     assert abs(alerts / 40_000 - 0.05) < 0.002
     assert 0 < det.diagnostics_["threshold"] < 1e6
     assert det.n_terms_ <= 1000
+
+
+@pytest.mark.parametrize("unit", [1e-150, 1e-6, 1e6])
+@pytest.mark.parametrize("average", [False, True])
+def test_units_do_not_matter_to_rules_that_divide(rng, unit, average):
+    """Standardised inputs: a first row in raw units must not weigh for ever."""
+    X = rng.normal(size=(400, 3))
+    X[:5, 2] = X[0, 2]  # varies only later
+    y, label = X[:, 0] - X[:, 1] + X[:, 2], np.sign(X[:, 0])
+    for make in (
+        lambda: LinearRegressor(rule="projection", loss="epsilon_insensitive", average=average),
+        lambda: KernelRegressor(
+            kernel="linear", rule="projection", loss="epsilon_insensitive", average=average
+        ),
+    ):
+        a, b = make().predict_then_learn(X, y), make().predict_then_learn(X * unit, y)
+        np.testing.assert_allclose(b, a, rtol=1e-6, atol=1e-6)
+        assert average or np.abs(a - y)[200:].mean() < 0.2
+    for rule in ("projection", "romma", "alma"):
+        make = lambda rule=rule: LinearClassifier(rule=rule, average=average)
+        a, b = (make().predict_then_learn(X * u, label, output="decision") for u in (1.0, unit))
+        np.testing.assert_allclose(b, a, rtol=1e-6, atol=1e-6)
+
+
+def test_the_row_that_brings_a_unit_was_predicted_without_it(rng):
+    X = rng.normal(size=(3, 2)) * 1e-3
+    model = KernelClassifier(rule="projection").partial_fit(X[:1], [1])
+    shown = model.decision_function(X[1:2])
+    assert model.predict_then_learn(X[1:2], [-1], output="decision") == shown

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from onkel import (
+    Hedged,
     KernelClassifier,
     KernelRegressor,
     NoveltyDetector,
@@ -145,3 +146,109 @@ def test_windows_beyond_any_stream(rng):
         rule = rules.Norma(learning_rate=rate, memory=memory)
         clf = KernelClassifier(rule=rule, expansion=window).partial_fit(X, y)
         assert clf.t_ == 50
+
+
+def test_a_refused_call_whose_first_block_moved_the_centre(rng):
+    """The block's terms were new objects over the same arrays: the journal must see both."""
+    X = rng.normal(size=(128, 3)) + 100
+    X[:65] -= 100
+    later = rng.normal(size=(2000, 3)) + 100
+    y, target = X[:, 0] - X[:, 1], later[:, 0] - later[:, 1]
+    target[1500] = 9e149
+    model = KernelRegressor(
+        scale=False, loss="squared", rule=rules.Norma(learning_rate=1.5),
+        expansion=expansions.Window(terms=100),
+    ).partial_fit(X, y)  # fmt: skip
+    before = model.predict(X).tobytes()
+    with pytest.raises(ValueError, match="Row 1500"):
+        model.partial_fit(later, target)
+    assert model.predict(X).tobytes() == before
+    assert model.t_ == 128
+
+
+class Minimum(kernels.Split):
+    """min(p, q), which can be told to fail."""
+
+    rank = 1
+    left = np.inf
+
+    def _count(self):
+        Minimum.left -= 1
+        if Minimum.left < 0:
+            raise Trouble
+
+    def lower(self, p, anchor):
+        self._count()
+        return p[None]
+
+    def upper(self, q, anchor):
+        self._count()
+        return np.ones((1, len(q)))
+
+
+class Brownian(kernels.Kernel):
+    """A kernel that is nothing but its split."""
+
+    def split(self):
+        return Minimum()
+
+
+@pytest.mark.parametrize("scale", [False, True])
+def test_a_split_that_raises_changes_nothing(rng, scale):
+    Minimum.left = np.inf
+    X = np.abs(rng.normal(size=(90, 2)))
+    y = np.sin(X[:, 0])
+    model = KernelRegressor(
+        kernel=kernels.Additive(Brownian()), expansion=expansions.Tree(terms=20), scale=scale,
+        rule=rules.Norma(learning_rate=0.01),
+    ).partial_fit(X[:60], y[:60])  # fmt: skip
+    before, t = model.predict(X).tobytes(), model.t_
+    failed = 0
+    for calls in range(0, 60, 3):
+        Minimum.left = calls
+        try:
+            model.partial_fit(X[60:70], y[60:70])
+        except Trouble:
+            failed += 1
+            Minimum.left = np.inf
+            assert (model.predict(X).tobytes(), model.t_) == (before, t)
+        else:
+            break
+    Minimum.left = np.inf
+    assert failed > 3
+
+
+@pytest.mark.parametrize("rows", [3, 30])
+def test_single_rows_after_a_refused_call_go_into_the_model(rng, rows):
+    """A refused call puts other arrays in; what was bound for single rows held the old ones."""
+    X = rng.normal(size=(300, 3))
+    y = X[:, 0]
+    cubic = kernels.Polynomial(degree=3, gamma=1.0, offset=1.0)
+    parts = {"kernel": cubic, "scale": False, "rule": rules.Norma(learning_rate=1e-3)}
+    model, twin = KernelRegressor(**parts), KernelRegressor(**parts)
+    for one in (model, twin):
+        one.partial_fit(X[:70], y[:70])
+        one.learn_one(X[70], y[70])
+    bad = X[200 : 200 + rows].copy()
+    bad[-1] = 1e120
+    with pytest.raises(ValueError):
+        model.partial_fit(bad, y[200 : 200 + rows])
+    for i in range(71, 120):
+        model.learn_one(X[i], y[i])
+        twin.learn_one(X[i], y[i])
+    assert (model.t_, model.n_terms_) == (twin.t_, twin.n_terms_)
+    assert model.predict(X).tobytes() == twin.predict(X).tobytes()
+    assert model.predict_one(X[5]) == pytest.approx(model.predict(X[5:6])[0])
+
+
+def test_a_mixture_that_refuses_a_call_is_what_it_was(rng):
+    X = rng.normal(size=(600, 3))
+    rule = rules.Norma(learning_rate=0.1)
+    members = [NoveltyDetector(0.05, kernel=kernels.Polynomial(degree=q, gamma=1.0, offset=1.0),
+                               scale=False, rule=rule) for q in (2, 3)]  # fmt: skip
+    model = Hedged("novelty", members=members).partial_fit(X[:300])
+    before, bad = pickle.dumps(model), X[300:].copy()
+    bad[280] = 1e120
+    with pytest.raises(ValueError):
+        model.partial_fit(bad)
+    assert pickle.dumps(model) == before

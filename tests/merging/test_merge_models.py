@@ -383,3 +383,9 @@ def test_missing_values_stand_for_the_pooled_mean(rng):
     whole = merge(parts)
     np.testing.assert_allclose(whole._learner.means, X.mean(axis=0))
     assert np.isfinite(whole.decision_function([[np.nan, 1.0]])).all()
+
+
+def test_models_without_terms_can_be_merged(rng):
+    X = rng.normal(size=(6, 3))
+    parts = [KernelRegressor().partial_fit(X[i : i + 3], [5.0] * 3) for i in (0, 3)]
+    assert merge(parts).predict(X).tolist() == [5.0] * 6

@@ -7,6 +7,7 @@ import pytest
 from helpers import cases, rule_cases
 from helpers.agreement import close, name_of
 
+from onkel import losses, rules
 from onkel.core.layout import Field
 
 ROWS = 70
@@ -108,3 +109,12 @@ def test_weights_do_not_depend_on_the_block(case, rng):
     singly, _ = learn_by_row(one, X, Y, weight)
     assert np.array_equal(other.learn(X, Y, weight)[0], singly)
     assert np.array_equal(one.theta, other.theta)
+
+
+def test_default_rates_suit_the_kernel():
+    wide = rules.Space(size=100.0)
+    assert rules.Alma(radius=1.0).bind(losses.SoftMargin(), wide).rate == pytest.approx(0.01)
+    bound = rules.Norma().bind(losses.SoftMargin(nu=0.1), wide)
+    assert bound.rates(np.array([1]))[0] == pytest.approx(0.004)
+    assert bound.threshold_rate == 100.0  # thresholds keep their pace
+    assert rules.Norma(learning_rate=0.1).bind(losses.SoftMargin(), wide).threshold_rate == 1.0

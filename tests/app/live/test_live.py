@@ -18,7 +18,8 @@ from onkel.app import runs
 from onkel.app.board import Board
 from onkel.app.cli import main
 from onkel.app.errors import UsageProblem
-from onkel.app.live import Live, address_of
+from onkel.app.live import Live, _drawn, address_of
+from onkel.app.session import _scattered
 
 
 def watched(monkeypatch, *words):
@@ -108,3 +109,17 @@ def test_addresses():
     for text in ("", "x", "localhost:", "1:70000", "-1"):
         with pytest.raises(UsageProblem, match="PORT"):
             address_of(text)
+
+
+def test_a_regression_by_key_is_drawn_in_the_order_of_its_rows() -> None:
+    def part(*at):
+        targets = [float(i) for i in at]
+        columns = {"prediction": targets, "low": [t - 1 - t / 10 for t in targets]}
+        columns["high"] = [t + 1 + t / 10 for t in targets]
+        columns |= {"target": targets, "_error": [t / 10 for t in targets]}
+        return np.array(at), {**columns, "_inside": [True] * len(at)}
+
+    error, half, mark = _drawn("regression", _scattered([part(0, 2), part(1, 3)], 4))
+    np.testing.assert_allclose(error, [0.0, 0.1, 0.2, 0.3])
+    np.testing.assert_allclose(half, [1.0, 1.1, 1.2, 1.3])
+    assert not mark.any()

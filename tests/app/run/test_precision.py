@@ -104,3 +104,12 @@ def test_every_alert_has_words(rng, tmp_path):
             assert abs(X[line["row"], j]) == pytest.approx(np.abs(X[line["row"]]).max(), abs=0.3)
     onkel("detect", path, "-o", tmp_path / "none", "--nu", 0.1, "--explain", "none")
     assert all(line["why"] is None for line in json_lines(tmp_path / "none"))
+
+
+def test_a_number_beyond_single_precision_is_explained(rng, tmp_path) -> None:
+    X = rng.normal(size=(3000, 2))
+    X[2500, 0] = 1e39
+    path = write_rows(tmp_path / "rows.csv", X)
+    done = onkel("detect", path, "-o", tmp_path / "out", "--state", tmp_path / "s", "--all")
+    assert done.exit_code == 0, done.output
+    assert json_lines(tmp_path / "out")[2500]["score"] == 0.0

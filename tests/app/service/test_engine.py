@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("msgspec", reason="needs the extra serve: pip install onkel[serve]")
 
 import msgspec
+import pytest
 
 from onkel import KernelClassifier, KernelRegressor, NoveltyDetector, expansions, files, losses
 from onkel.app.service import bodies
@@ -323,3 +324,36 @@ def test_predictions_pass_learning_that_waits(engine, rng):
     for future in (*waits, asked):
         future.result()
     assert order[0] == "ask"
+
+
+def test_a_disk_that_was_full_for_a_while(tmp_path, monkeypatch) -> None:
+    """A snapshot that failed is made again: nothing acknowledged is lost with the log."""
+    pytest.importorskip("starlette", reason="needs starlette: pip install onkel[serve]")
+    from onkel.app.service.bodies import Entry
+    from onkel.app.service.engine import Engine
+    from onkel.app.service.limits import Limits
+    from onkel.app.service.state import State
+
+    def learned(model, n):
+        X = np.random.default_rng(n).normal(size=(n, 2))
+        return Entry("learn", model, width=2, numbers=X.tobytes())
+
+    engine = Engine(tmp_path / "s", Limits())
+    engine.change(Entry("create", 0, name="a", kind="NoveltyDetector")).result(20)
+    engine.change(learned(1, 200)).result(20)
+
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    for name in ("write_model", "commit"):
+        with monkeypatch.context() as patched:
+            patched.setattr(State, name, full)
+            with pytest.raises(OSError, match="No space"):
+                engine.snapshot()
+        engine.change(learned(1, 100)).result(20)
+    engine.snapshot()
+    assert engine.slot("a").estimator.t_ == 400
+    engine.close()
+    again = Engine(tmp_path / "s", Limits())
+    assert again.slot("a").estimator.t_ == 400
+    again.close()

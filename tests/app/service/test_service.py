@@ -232,3 +232,21 @@ def test_the_commands_limits_are_those_of_the_service():
         option = found[limit.name]
         assert option.type.name == {"int": "integer", "float": "float"}[limit.type]
         assert sizes.get(limit.default, f"{limit.default:g}") in option.help
+
+
+def test_a_request_that_is_sent_again_after_its_model_went(tmp_path) -> None:
+    pytest.importorskip("starlette", reason="needs starlette: pip install onkel[serve]")
+    from helpers.serving import served
+
+    with served(tmp_path / "s") as one:
+        one.client.ok("POST", "/models", {"name": "a", "kind": "NoveltyDetector"})
+        body = {"X": [[1.0], [2.0]]}
+        key = {"Idempotency-Key": "learn"}
+        first = one.client.send("POST", "/models/a/learn", body, key)
+        gone = one.client.send("DELETE", "/models/a", b"", {"Idempotency-Key": "d"})
+        assert first[0] == gone[0] == 200
+        again = one.client.send("DELETE", "/models/a", b"", {"Idempotency-Key": "d"})
+        assert (again[0], again[2]) == (gone[0], gone[2])
+        again = one.client.send("POST", "/models/a/learn", body, key)
+        assert (again[0], again[2]) == (first[0], first[2])
+        assert one.client.send("POST", "/models/a/learn", body)[0] == 404
