@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 from onkel import (
-    Hedged,
+    Classifier,
+    Detector,
     KernelClassifier,
     KernelRegressor,
     NoveltyDetector,
+    Regressor,
     expansions,
     kernels,
     merge,
@@ -80,7 +82,7 @@ def test_fit_keeps_the_lock(rng):
 
 
 @pytest.mark.parametrize("make", [lambda: KernelRegressor(rule=slow_rule()),
-                                  lambda: Hedged("regression", members=[
+                                  lambda: Regressor([
                                       KernelRegressor(rule=slow_rule())])])  # fmt: skip
 def test_two_threads_may_begin_a_model(rng, make):
     X = rng.normal(size=(200, 3))
@@ -116,7 +118,7 @@ def test_a_mixture_that_refuses_a_call_is_what_it_was(rng):
     rule = rules.Norma(learning_rate=0.1)
     members = [NoveltyDetector(0.05, kernel=kernels.Polynomial(degree=q, gamma=1.0, offset=1.0),
                                scale=False, rule=rule) for q in (2, 3)]  # fmt: skip
-    model = Hedged("novelty", members=members).partial_fit(X[:300])
+    model = Detector(members=members).partial_fit(X[:300])
     before, bad = pickle.dumps(model), X[300:].copy()
     bad[280] = 1e120
     with pytest.raises(ValueError):
@@ -136,7 +138,7 @@ def test_weights_stay_weights_at_any_rate(rng, rate):
         truth = 0.99 * np.exp(log) / np.exp(log).sum() + 0.01 / 4
     np.testing.assert_allclose(weights, truth, rtol=1e-9)
     assert np.all(np.isfinite(gap)) and gap.min() > -1e-9
-    model = Hedged(rate=rate).partial_fit(losses, losses[:, 0] > 0.5)
+    model = Classifier(rate=rate).partial_fit(losses, losses[:, 0] > 0.5)
     assert model.weights_.sum() == pytest.approx(1.0)
 
 

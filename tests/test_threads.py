@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from onkel import (
-    Hedged,
+    Classifier,
     KernelClassifier,
     KernelRegressor,
     LinearClassifier,
@@ -24,7 +24,7 @@ MODELS = {
     "regressor": KernelRegressor(expansion=expansions.Window(terms=200)),
     "detector": NoveltyDetector(expansion=expansions.Window(terms=200), support=0.5),
     "linear": LinearClassifier(),
-    "hedged": Hedged(
+    "mixture": Classifier(
         members=[LinearClassifier(), KernelClassifier(), KernelClassifier("laplacian")]
     ),
 }
