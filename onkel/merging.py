@@ -26,8 +26,9 @@ from numpy.typing import NDArray
 from onkel.alerting import RecentScores
 from onkel.estimators.base import Estimator
 from onkel.estimators.classes import Classes, common
-from onkel.estimators.classifier import Classifier
+from onkel.estimators.classifier import BaseClassifier
 from onkel.estimators.detector import NoveltyDetector, so_far
+from onkel.estimators.mixtures import Mixed
 from onkel.learner import Learner, Merged, merged
 from onkel.params import NON_NEGATIVE, Part
 
@@ -181,7 +182,7 @@ def _fresh_alerts(models: list[Any], start: list[Any]) -> dict[str, Any]:
 def _with_common_outputs(models: list[Any]) -> tuple[list[Learner], Classes | None]:
     """Return the learners with the same outputs; those that had others are copied first."""
     learners = [m._learner for m in models]
-    if not isinstance(models[0], Classifier):
+    if not isinstance(models[0], BaseClassifier):
         return learners, None
     whole = common([m._classes for m in models])
     for i, model in enumerate(models):
@@ -207,6 +208,11 @@ def _checked(models: Any) -> list[Any]:
     for j, model in enumerate(models):
         if not isinstance(model, Estimator):
             raise TypeError(f"merge: model {j} must be an estimator of onkel; got {model!r}.")
+        if isinstance(model, Mixed):
+            raise TypeError(
+                f"merge: model {j} is a mixture, {model!r}, and mixtures cannot be added. Merge "
+                "models of one setting, such as KernelClassifier."
+            )
         if type(model) is not type(models[0]):
             raise TypeError(
                 f"merge: all models must be of one class; model 0 is a {type(models[0]).__name__}, "

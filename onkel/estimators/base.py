@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from onkel import diagnostics, inputs
 from onkel import learner as learners
 from onkel.clock import check_order, times_of
-from onkel.estimators.guard import guarded
+from onkel.estimators.locks import locked
 from onkel.estimators.saving import Saving
 from onkel.explain import details
 from onkel.learner import Learner, One, Settings
@@ -201,7 +201,7 @@ class Estimator(Saving):
                 limits[part] = learner.limits()
         return scores, limits
 
-    @guarded
+    @locked
     def _fit(self, X: Any, y: Any, params: dict[str, Any]) -> Self:
         """Reset, then pass over the rows in the given order, `passes` times."""
         unknown = set(params) - {"sample_weight", "time"}
@@ -264,36 +264,38 @@ class Estimator(Saving):
     # -- reporting -----------------------------------------------------------------------------
 
     @property
-    @guarded
+    @locked
     def t_(self) -> int:
         """Number of examples learned."""
         return self._fitted().t
 
     @property
-    @guarded
+    @locked
     def n_terms_(self) -> int:
         """Number of terms stored."""
         return self._fitted().size
 
     @property
-    @guarded
+    @locked
     def diagnostics_(self) -> dict[str, Any]:
         """What the model promised, and what happened: see the guide for each key."""
         return diagnostics.report(self._fitted())
 
     # -- scikit-learn --------------------------------------------------------------------------
 
+    def _takes(self) -> tuple[bool, bool]:
+        """Return whether rows are strings, and whether values may be missing."""
+        kernel = self._part("kernel", self.kernel, quiet=True)
+        return getattr(kernel, "domain", "numbers") == "strings", self.missing == "mean"
+
     def __sklearn_tags__(self) -> Any:
         """Describe this estimator to scikit-learn (which has been imported by whoever asks)."""
         from sklearn.utils import Tags, TargetTags
         from sklearn.utils._tags import InputTags
 
-        kernel = self._part("kernel", self.kernel, quiet=True)
-        strings = getattr(kernel, "domain", "numbers") == "strings"
+        strings, gaps = self._takes()
         return Tags(
             estimator_type=None,
             target_tags=TargetTags(required=self.task != "novelty"),
-            input_tags=InputTags(
-                sparse=not strings, string=strings, allow_nan=self.missing == "mean"
-            ),
+            input_tags=InputTags(sparse=not strings, string=strings, allow_nan=gaps),
         )

@@ -17,12 +17,14 @@ from sklearn.preprocessing import StandardScaler  # noqa: E402
 from sklearn.utils import estimator_checks as checks  # noqa: E402
 
 from onkel import (  # noqa: E402
-    Hedged,
+    Classifier,
+    Detector,
     KernelClassifier,
     KernelRegressor,
     LinearClassifier,
     LinearRegressor,
     NoveltyDetector,
+    Regressor,
     expansions,
     kernels,
     rules,
@@ -42,12 +44,12 @@ ESTIMATORS = [
     KernelRegressor(expansion=expansions.Centers(4)),
     KernelClassifier(kernel=ADDITIVE, expansion="tree"),
     KernelRegressor(kernel=ADDITIVE, expansion="tree"),
-    Hedged(),
-    Hedged("regression"),
-    Hedged(members=[KernelClassifier(loss="logistic"), LinearClassifier(loss="logistic")]),
+    Classifier(),
+    Regressor(),
+    Classifier(members=[KernelClassifier(loss="logistic"), LinearClassifier(loss="logistic")]),
     NoveltyDetector(),
     NoveltyDetector(kernel=ADDITIVE, expansion="tree"),
-    Hedged("novelty"),
+    Detector(),
 ]
 ONE_PASS = (
     "wants the promised rate on the very rows learned, after one pass over a few hundred of them: "
@@ -103,9 +105,9 @@ def test_kinds():
     assert is_classifier(KernelClassifier())
     assert is_regressor(KernelRegressor())
     assert is_outlier_detector(NoveltyDetector())
-    assert is_classifier(Hedged())
-    assert is_regressor(Hedged("regression"))
-    assert is_outlier_detector(Hedged("novelty"))
+    assert is_classifier(Classifier())
+    assert is_regressor(Regressor())
+    assert is_outlier_detector(Detector())
 
 
 @pytest.fixture
@@ -148,12 +150,12 @@ def test_clone_and_set_params():
 
 
 def learner_of(model):
-    return model._model._learner if isinstance(model, Hedged) else model._learner
+    return model._learner
 
 
 def bits(model):
     """Everything that a learner holds, as bytes."""
-    if isinstance(model, Hedged):
+    if isinstance(model, (Classifier, Regressor, Detector)):
         held = [value for part, _ in learner_of(model).parts for value in vars(part).values()]
         return [value.tobytes() for value in held if isinstance(value, np.ndarray)]
     learner = model._learner

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from onkel import (
-    Hedged,
+    Classifier,
     KernelClassifier,
     KernelRegressor,
     LinearClassifier,
     NoveltyDetector,
+    Regressor,
     expansions,
     rules,
 )
@@ -26,7 +27,7 @@ MODELS = {
     "regressor": KernelRegressor(expansion=expansions.Window(terms=200)),
     "detector": NoveltyDetector(expansion=expansions.Window(terms=200), support=0.5),
     "linear": LinearClassifier(),
-    "hedged": Hedged(
+    "mixture": Classifier(
         members=[LinearClassifier(), KernelClassifier(), KernelClassifier("laplacian")]
     ),
 }
@@ -115,7 +116,7 @@ def test_fit_keeps_the_lock(rng):
 
 
 @pytest.mark.parametrize("make", [lambda: KernelRegressor(rule=slow_rule()),
-                                  lambda: Hedged("regression", members=[
+                                  lambda: Regressor([
                                       KernelRegressor(rule=slow_rule())])])  # fmt: skip
 def test_two_threads_may_begin_a_model(rng, make):
     X = rng.normal(size=(200, 3))

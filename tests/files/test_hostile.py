@@ -71,6 +71,11 @@ def one_setting(name, at, change):
     return put_in
 
 
+def another(kind):
+    """A forgery: the model of one class under the name of another."""
+    return lambda model, tensors: model.update(estimator=kind)
+
+
 def dropped(name):
     return lambda model, tensors: model["settings"][name].pop()
 
@@ -99,9 +104,8 @@ def part(kind, **parameters):
 RING = "learner.parts.2."
 """Of the sample "votes": its parts are the weights, the centres, and the ring of two members."""
 FORGED_MIXTURES = [
-    ("votes", setting("task", "regression"), "settings.members must be estimators for regression"),
-    ("votes", setting("task", "clustering"), "settings.task must be one of"),
-    ("votes", setting("task", []), "settings.task must be one of"),
+    ("votes", another("Regressor"), "settings.members must be estimators for regression"),
+    ("votes", setting("task", "classification"), "settings.task is not known here"),
     ("votes", setting("rate", 0.0), "settings.rate must be above 0 and the share below 1"),
     ("votes", setting("rate", 1), "settings.rate must be a finite number"),
     ("votes", setting("rate", {"float": "nan"}), "settings.rate must be a finite number"),
@@ -113,7 +117,7 @@ FORGED_MIXTURES = [
     ("votes", dropped("members"), "settings.members must be as many as there are settings"),
     ("votes", dropped("loss"), "settings.loss must have one value for each member"),
     ("votes", one_setting("members", 0, lambda _: 3), "members must be estimators for class"),
-    ("votes", one_setting("members", 0, lambda _: {"estimator": "Hedged", "parameters": {}}),
+    ("votes", one_setting("members", 0, lambda _: {"estimator": "Classifier", "parameters": {}}),
      "a member must be one of"),
     ("votes", one_setting("members", 0, lambda _: {"estimator": [], "parameters": {}}),
      "a member must be one of"),

@@ -268,7 +268,7 @@ def test_what_is_refused(rng):
     with pytest.raises(ValueError, match="to\\('cpu'\\)"):
         merge([model, model])
     with pytest.raises(ValueError, match="lives on the CPU"):
-        onkel.Hedged("classification", members=[KernelClassifier(device="cuda")]).partial_fit(X, y)
+        onkel.Classifier(members=[KernelClassifier(device="cuda")]).partial_fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         auto = KernelClassifier(device="auto", rule="romma").partial_fit(X, y)

@@ -18,12 +18,14 @@ from typing import Any
 import numpy as np
 
 from onkel import (
-    Hedged,
+    Classifier,
+    Detector,
     KernelClassifier,
     KernelRegressor,
     LinearClassifier,
     LinearRegressor,
     NoveltyDetector,
+    Regressor,
     expansions,
     files,
     kernels,
@@ -48,7 +50,8 @@ NASTY: tuple[Any, ...] = (
     {"part": "expansion/window", "parameters": {"tolerance": 1e-300}},
     {"part": "expansion/tree", "parameters": {}},
     {"part": "kernel/spectrum", "parameters": {"length": 10**6}},
-    {"estimator": "KernelClassifier", "parameters": {}}, {"estimator": "Hedged", "parameters": {}},
+    {"estimator": "KernelClassifier", "parameters": {}},
+    {"estimator": "Classifier", "parameters": {}},
     {"estimator": "NoveltyDetector", "parameters": {"nu": 0.2}},
 )  # fmt: skip
 NUMBERS = (0.0, -0.0, 1.0, -1.0, 1e308, -1e308, 5e-324, float("nan"), float("inf"), -float("inf"))
@@ -98,10 +101,10 @@ def _mixtures(X: Any, y: Any, labels: Any) -> dict[str, tuple[Any, Any]]:
     ]
     targets = np.column_stack([y, -y])
     return {
-        "votes": (Hedged(members=members).partial_fit(X, labels), X),
-        "means": (Hedged("regression").partial_fit(X.astype("f4"), targets), X),
-        "alerts": (Hedged("novelty", nu=0.1).partial_fit(X), X),
-        "bank": (Hedged(members=members), X),
+        "votes": (Classifier(members=members).partial_fit(X, labels), X),
+        "means": (Regressor().partial_fit(X.astype("f4"), targets), X),
+        "alerts": (Detector(nu=0.1).partial_fit(X), X),
+        "bank": (Classifier(members=members), X),
     }
 
 

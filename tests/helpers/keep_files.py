@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from onkel import (
-    Hedged,
+    Classifier,
+    Detector,
     KernelClassifier,
     KernelRegressor,
     LinearClassifier,
     LinearRegressor,
     NoveltyDetector,
+    Regressor,
     expansions,
     files,
     kernels,
@@ -61,9 +63,9 @@ def models() -> dict[str, tuple[Any, Any, Any]]:
         "detector": (NoveltyDetector(nu=0.1, warmup=10, recent=20), X, y),
         "linear_classifier": (LinearClassifier(rule=rules.Alma(), p=3.0), X, labels),
         "linear_regressor": (LinearRegressor(), X, y),
-        "hedged_classification": (Hedged(members=_members(window)), X, labels),
-        "hedged_regression": (Hedged("regression"), X, y),
-        "hedged_novelty": (Hedged("novelty", nu=0.1), X, y),
+        "mixture_classifier": (Classifier(members=_members(window)), X, labels),
+        "mixture_regressor": (Regressor(), X, y),
+        "mixture_detector": (Detector(nu=0.1), X, y),
         "new": (KernelRegressor(kernel=kernels.Matern() + 2.0 * kernels.Linear()), X, y),
     }  # fmt: skip
 

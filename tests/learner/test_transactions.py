@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from onkel import (
-    Hedged,
+    Detector,
     KernelClassifier,
     KernelRegressor,
     NoveltyDetector,
@@ -246,7 +246,7 @@ def test_a_mixture_that_refuses_a_call_is_what_it_was(rng):
     rule = rules.Norma(learning_rate=0.1)
     members = [NoveltyDetector(0.05, kernel=kernels.Polynomial(degree=q, gamma=1.0, offset=1.0),
                                scale=False, rule=rule) for q in (2, 3)]  # fmt: skip
-    model = Hedged("novelty", members=members).partial_fit(X[:300])
+    model = Detector(members=members).partial_fit(X[:300])
     before, bad = pickle.dumps(model), X[300:].copy()
     bad[280] = 1e120
     with pytest.raises(ValueError):

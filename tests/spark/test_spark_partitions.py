@@ -10,7 +10,7 @@ import pytest
 from helpers.spark_session import missing_package
 
 from onkel import (
-    Hedged,
+    Classifier,
     KernelClassifier,
     NoveltyDetector,
     expansions,
@@ -259,7 +259,7 @@ def test_eight_partitions_err_as_one_pass_on_a9a(spark, load_data):
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no model": ({"model": "norma"}, "model must be an estimator"),
-    "a bank": ({"model": Hedged("classification")}, "can be merged"),
+    "a bank": ({"model": Classifier()}, "can be merged"),
     "no column": ({"features": ["a", "c"]}, "no column 'c'"),
     "no target": ({"target": None}, "needs target="),
     "a target too many": ({"model": NoveltyDetector()}, "has none"),

@@ -9,7 +9,7 @@ import pytest
 from helpers.spark_session import missing_package
 
 from onkel import (
-    Hedged,
+    Classifier,
     KernelClassifier,
     KernelRegressor,
     NoveltyDetector,
@@ -92,7 +92,7 @@ def test_judgements_are_the_detectors(table):
 
 
 def test_a_bank_scores_too(table):
-    model = learn_rows(Hedged("classification"), table[1][:200])
+    model = learn_rows(Classifier(), table[1][:200])
     labels, X = scored(table, model, "prediction")
     assert np.array_equal(labels, model.predict(X))
 

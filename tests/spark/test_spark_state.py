@@ -17,7 +17,17 @@ if missing_package():
 import pandas as pd
 from pyspark.sql import types
 
-from onkel import Hedged, KernelClassifier, KernelRegressor, NoveltyDetector, files, losses, rules
+from onkel import (
+    Classifier,
+    Detector,
+    KernelClassifier,
+    KernelRegressor,
+    NoveltyDetector,
+    Regressor,
+    files,
+    losses,
+    rules,
+)
 from onkel.expansions import Window
 from onkel.kernels import Gaussian
 from onkel.spark import state
@@ -382,7 +392,8 @@ def test_changes_of_another_base_are_refused(rng, monkeypatch):
 
 @pytest.mark.parametrize("task", ["classification", "regression", "novelty"])
 def test_banks_of_settings(task, rng):
-    model = Hedged(task=task)
+    kinds = {"classification": Classifier, "regression": Regressor, "novelty": Detector}
+    model = kinds[task]()
     X, y = rng.normal(size=(60, 2)), rng.choice([0.0, 1.0], 60)
     more = {} if task == "novelty" else {"label": y}
     store: dict[str, Any] = {}

@@ -125,7 +125,7 @@ def test_names_are_never_paths(client, untouched, name):
 
 BAD_MODELS = [
     ({"kind": "os.system"}, "kind"),
-    ({"kind": "Hedged"}, "kind"),
+    ({"kind": "Classifier"}, "kind"),
     ({"parameters": {"nu": 2}}, "parameters"),
     ({"parameters": {"what": 2}}, "parameters"),
     ({"parameters": {"kernel": {"name": "function", "function": "exec"}}}, ".kernel.name"),

@@ -1,4 +1,8 @@
-"""The settings that Hedged runs where none are given; experiments/self_tuning.py has the study."""
+"""The settings that run where no members are given; experiments/self_tuning.py has the study.
+
+Widths are in units of 1/d, for d features, and powers of two apart, so that they share
+exponentials too.
+"""
 
 from __future__ import annotations
 
@@ -11,24 +15,14 @@ from onkel.estimators.regressor import KernelRegressor
 from onkel.kernels import Gaussian, Laplacian
 
 
-def default_bank(task: str, features: int, nu: float) -> list[Estimator]:
-    """Return the default members for rows of so many features.
-
-    Widths are in units of 1/d and powers of two apart, so that they share exponentials too.
+def classifiers(d: int) -> list[Estimator]:
+    """Two widths of the Laplacian, our default Gaussian, three linear ones; two kinds of rules.
 
     Examples
     --------
-    >>> len(default_bank("classification", features=8, nu=0.05))
+    >>> len(classifiers(8))
     9
     """
-    d = max(features, 1)
-    if task == "classification":
-        return classifiers(d)
-    return regressors(d) if task == "regression" else detectors(d, nu)
-
-
-def classifiers(d: int) -> list[Estimator]:
-    """Two widths of the Laplacian, our default Gaussian, three linear ones; two kinds of rules."""
     narrow, wide = Laplacian(4.0 / d), Laplacian(1.0 / d)
     return [
         KernelClassifier(Gaussian(1.0 / d)),

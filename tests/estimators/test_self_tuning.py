@@ -1,4 +1,4 @@
-"""Hedged: members share points and stay what they are alone; the mixture is the formula's."""
+"""Mixtures: members share points and stay what they are alone; the mixture is the formula's."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ import pytest
 
 import onkel
 from onkel import (
-    Hedged,
+    Classifier,
+    Detector,
     KernelClassifier,
     KernelRegressor,
     LinearClassifier,
     LinearRegressor,
     NoveltyDetector,
+    Regressor,
     bounds,
+    evaluate,
     expansions,
     kernels,
     losses,
@@ -63,6 +66,7 @@ def detectors(**more):
 
 
 BANKS = {"classification": classifiers, "regression": regressors, "novelty": detectors}
+MIXTURES = {"classification": Classifier, "regression": Regressor, "novelty": Detector}
 
 
 def stream(rng, task, n=700, d=3, dtype=np.float64):
@@ -93,7 +97,7 @@ def everything(value, name=""):
 
 
 def bits(model):
-    return dict(everything(model._model._learner))
+    return dict(everything(model._learner))
 
 
 # ---------------------------------------------------------------- members
@@ -105,10 +109,10 @@ def bits(model):
 def test_members_answer_as_they_do_alone(rng, task, dtype, scale):
     """Same memory, nothing dropped: every member in the bank is the estimator by itself."""
     X, y = stream(rng, task, dtype=dtype)
-    model = Hedged(task, BANKS[task](scale=scale)).partial_fit(X, y)
-    assert any(isinstance(part, Bank) for part, _ in model._model._learner.parts)
+    model = MIXTURES[task](members=BANKS[task](scale=scale)).partial_fit(X, y)
+    assert any(isinstance(part, Bank) for part, _ in model._learner.parts)
     rows = X[:50]
-    scores, limits = model._model._learner.answers(rows)
+    scores, limits = model._learner.answers(rows)
     for i, member in enumerate(BANKS[task](scale=scale)):
         member.partial_fit(X, y)
         tolerance = 2e-3 if dtype == np.float32 else 1e-9
@@ -125,10 +129,10 @@ def test_late_classes_reach_every_member(rng):
     X = rng.normal(size=(500, 3))
     y = np.digitize(X[:, 0], [-0.5, 0.5]) + 10 * (X[:, 1] > 1)
     y[:100] = X[:100, 0] > 0
-    model = Hedged(members=classifiers())
+    model = Classifier(members=classifiers())
     model.predict_then_learn(X, y)
-    scores, _ = model._model._learner.answers(X[:40])
-    known = model._model._classes
+    scores, _ = model._learner.answers(X[:40])
+    known = model._classes
     for i, member in enumerate(classifiers()):
         member.partial_fit(X, y)
         assert member._classes.labels == known.labels
@@ -163,7 +167,7 @@ def test_a_full_ring_lets_the_oldest_go(rng, cap, block):
     want = naive.Bank(steps_of(), cap)
     expected = np.array([want.learn(x, int(v)) for x, v in zip(X, y, strict=True)])
     window = {"expansion": expansions.Window(terms=cap), "scale": False, "fit_intercept": False}
-    model = Hedged(members=[
+    model = Classifier(members=[
         KernelClassifier(kernels.Gaussian(0.5), rule=rules.Norma(0.5, regularization=0.02),
                          **window),
         KernelClassifier(kernels.Gaussian(0.5), rule="projection", **window),
@@ -174,11 +178,11 @@ def test_a_full_ring_lets_the_oldest_go(rng, cap, block):
     for start in range(0, 160, block):
         part = slice(start, start + block)
         if start:
-            scores, _ = model._model._learner.answers(X[start : start + 1])
+            scores, _ = model._learner.answers(X[start : start + 1])
             np.testing.assert_allclose(scores[0, :, 0], expected[start], atol=1e-9)
         model.partial_fit(X[part], y[part])
     assert model.n_terms_ == len(want.points) < cap
-    bank, held = model._model._learner.parts[-1]
+    bank, held = model._learner.parts[-1]
     dropped = bank.state[np.argsort(held), onkel.core.layout.Field.DROPPED]
     np.testing.assert_allclose(dropped, want.dropped, atol=1e-9)
 
@@ -203,9 +207,9 @@ def test_votes_are_the_formula(rng):
     weights, last = naive.fixed_share((z * side[:, None] <= 0).tolist(), 0.5, 0.01)
     votes = np.clip(z, -1, 1)
     votes[:, 2] = np.tanh(z[:, 2] / 2)  # logistic
-    model = Hedged(members=classifiers(), rate=0.5, share=0.01)
+    model = Classifier(members=classifiers(), rate=0.5, share=0.01)
     found = model.predict_then_learn(X, y, output="decision")
-    assert model._model._learner.members[5].loss.start == 1.0  # ALMA votes its score, too
+    assert model._learner.members[5].loss.start == 1.0  # ALMA votes its score, too
     np.testing.assert_allclose(found, (np.array(weights) * votes).sum(axis=1), atol=1e-8)
     np.testing.assert_allclose(model.weights_, last, atol=1e-10)
     assert model.diagnostics_["mistakes"] == np.count_nonzero(found * side <= 0)
@@ -227,7 +231,7 @@ def test_means_are_the_formula(rng):
         middle = row[order[np.flatnonzero(np.cumsum(np.array(w)[order]) >= 0.5 - 1e-12)[0]]]
         want.append(middle + sum(a * min(max(v - middle, -far), far)
                                  for a, v in zip(w, row, strict=True)))  # fmt: skip
-    model = Hedged("regression", regressors(), rate=2.0, share=0.01)
+    model = Regressor(regressors(), rate=2.0, share=0.01)
     found = model.predict_then_learn(X, y)
     np.testing.assert_allclose(found, want, rtol=1e-7, atol=1e-6)
     np.testing.assert_allclose(model.weights_, last, atol=1e-9)
@@ -236,7 +240,7 @@ def test_means_are_the_formula(rng):
 def test_several_targets(rng):
     X, y = stream(rng, "regression")
     Y = np.column_stack([y, 1000 * X[:, 0]])
-    model = Hedged("regression", regressors()[:2])
+    model = Regressor(regressors()[:2])
     assert model.predict_then_learn(X, Y).shape == Y.shape
     assert model.score(X, Y) > 0.5
     assert model.predict_one(X[0]).shape == (2,)
@@ -262,10 +266,10 @@ def test_votes_by_loss():
 def test_a_far_answer_is_moved_in(rng):
     """One member that goes wild takes the mean along by no more than 8 usual errors."""
     X, y = stream(rng, "regression", n=400)
-    model = Hedged("regression", [*regressors()[:2], LinearRegressor(rule=norma(0.1))])
+    model = Regressor([*regressors()[:2], LinearRegressor(rule=norma(0.1))])
     model.partial_fit(X, y)
     far = X[:1] * 1e9
-    answers = model._model._learner.answers(far)[0][0, :, 0]
+    answers = model._learner.answers(far)[0][0, :, 0]
     assert np.abs(answers).max() > 1e6
     assert abs(model.predict(far)[0] - np.median(answers[:2])) < 10
 
@@ -273,15 +277,15 @@ def test_a_far_answer_is_moved_in(rng):
 def test_probabilities_of_logistic_members(rng):
     X, y = stream(rng, "classification")
     bank = [KernelClassifier(NARROW, "logistic"), LinearClassifier("logistic")]
-    model = Hedged(members=bank).partial_fit(X, y)
+    model = Classifier(members=bank).partial_fit(X, y)
     singles = np.array([m._settings() and m.partial_fit(X, y).predict_proba(X) for m in bank])
     np.testing.assert_allclose(
         model.predict_proba(X), np.einsum("m,mtc->tc", model.weights_, singles), atol=1e-9
     )
     with pytest.raises(AttributeError, match="all have loss='logistic'"):
-        Hedged().predict_proba
-    assert not hasattr(Hedged("regression"), "predict_proba")
-    assert not hasattr(Hedged("regression"), "decision_function")
+        Classifier().predict_proba
+    assert not hasattr(Regressor(), "predict_proba")
+    assert not hasattr(Regressor(), "decision_function")
 
 
 # ---------------------------------------------------------------- novelty
@@ -289,7 +293,7 @@ def test_probabilities_of_logistic_members(rng):
 
 def test_alerts_come_at_the_promised_rate(rng):
     X = rng.normal(size=(6000, 3)) + np.linspace(0, 5, 6000)[:, None]
-    model = Hedged("novelty", nu=0.02)
+    model = Detector(nu=0.02)
     alerts = model.predict_then_learn(X) == -1
     d = model.diagnostics_
     assert alerts.mean() == pytest.approx(d["rate_realised"])
@@ -303,7 +307,7 @@ def test_the_width_that_fits_gets_the_weight(rng):
     angle = rng.uniform(0, 2 * np.pi, size=4000)
     X = np.column_stack([np.cos(angle), np.sin(angle)]) + 0.05 * rng.normal(size=(4000, 2))
     bank = [NoveltyDetector(kernel=kernels.Gaussian(g)) for g in (0.05, 4.0)]
-    model = Hedged("novelty", bank)
+    model = Detector(members=bank)
     model.predict_then_learn(X)
     assert model.weights_[1] > 0.9
     assert model.predict([[0.0, 0.0]])[0] == -1
@@ -312,8 +316,8 @@ def test_the_width_that_fits_gets_the_weight(rng):
 
 def test_made_up_rows_are_the_same_for_the_same_trial(rng):
     X, _ = stream(rng, "novelty")
-    one = Hedged("novelty").partial_fit(X)
-    assert np.array_equal(one._model._learner._made_up(), one._model._learner._made_up())
+    one = Detector().partial_fit(X)
+    assert np.array_equal(one._learner._made_up(), one._learner._made_up())
 
 
 # ---------------------------------------------------------------- the protocol
@@ -323,10 +327,10 @@ def test_made_up_rows_are_the_same_for_the_same_trial(rng):
 def test_blocks_of_any_size(rng, task):
     X, y = stream(rng, task)
     kind = {"output": "decision"} if task != "regression" else {}
-    want = Hedged(task, BANKS[task]()).predict_then_learn(X, y, **kind)
+    want = MIXTURES[task](members=BANKS[task]()).predict_then_learn(X, y, **kind)
     for cut in ([1] * 300, [7, 256, 1, 100], [699]):
         edges = [0, *np.cumsum(cut).tolist(), len(X)]
-        model, found = Hedged(task, BANKS[task]()), []
+        model, found = MIXTURES[task](members=BANKS[task]()), []
         for start, stop in pairwise(edges):
             part = slice(start, stop)
             rows = None if y is None else y[part]
@@ -337,7 +341,7 @@ def test_blocks_of_any_size(rng, task):
 @pytest.mark.parametrize("task", BANKS)
 def test_single_rows(rng, task):
     X, y = stream(rng, task, n=300)
-    block, single = Hedged(task).partial_fit(X, y), Hedged(task)
+    block, single = MIXTURES[task]().partial_fit(X, y), MIXTURES[task]()
     for i, row in enumerate(X):
         single.predict_one(row)
         single.learn_one(row, None if y is None else y[i])
@@ -345,22 +349,22 @@ def test_single_rows(rng, task):
     np.testing.assert_allclose(single.weights_, block.weights_, atol=1e-9)
     found = [single.predict_one(x) for x in X[:9]]
     np.testing.assert_allclose(single.predict(X[:9]), found, atol=1e-12)
-    np.testing.assert_allclose(single._model._learner.scores(X), block._model._learner.scores(X),
+    np.testing.assert_allclose(single._learner.scores(X), block._learner.scores(X),
                                atol=1e-8)  # fmt: skip
 
 
 def test_before_anything_is_known():
-    assert Hedged().predict_one([1.0]) is None
-    assert Hedged("regression").predict_one([1.0]) == 0.0
-    assert Hedged("novelty").predict_one([1.0]) == 1
+    assert Classifier().predict_one([1.0]) is None
+    assert Regressor().predict_one([1.0]) == 0.0
+    assert Detector().predict_one([1.0]) == 1
     with pytest.raises(ValueError, match="not fitted yet"):
-        Hedged().weights_
+        Classifier().weights_
 
 
 @pytest.mark.parametrize("task", BANKS)
 def test_predicting_changes_nothing_and_same_calls_same_bits(rng, task):
     X, y = stream(rng, task)
-    model, twin = Hedged(task).partial_fit(X, y), Hedged(task).partial_fit(X, y)
+    model, twin = MIXTURES[task]().partial_fit(X, y), MIXTURES[task]().partial_fit(X, y)
     before = bits(model)
     model.predict(X)
     model.predict_one(X[0])
@@ -383,7 +387,7 @@ def wild(task, alone):
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_a_refused_call_changes_no_member(rng, task, alone):
     X, y = stream(rng, task)
-    model = Hedged(task, wild(task, alone))
+    model = MIXTURES[task](members=wild(task, alone))
     learned = 0
     while learned < 600:  # row by row until one member cannot go on
         try:
@@ -399,10 +403,10 @@ def test_a_refused_call_changes_no_member(rng, task, alone):
         with pytest.raises(ValueError, match="floating range"):
             model.partial_fit(X[part], y[part])
         assert bits(model) == before
-    fresh = Hedged(task, wild(task, alone))
+    fresh = MIXTURES[task](members=wild(task, alone))
     with pytest.raises(ValueError, match="floating range"):
         fresh.partial_fit(X, y)
-    assert not hasattr(fresh, "_model")
+    assert not hasattr(fresh, "_learner")
 
 
 @pytest.mark.parametrize("task", BANKS)
@@ -410,18 +414,18 @@ def test_missing_values(rng, task):
     """Every member fills gaps as it does alone."""
     X, y = stream(rng, task)
     X[rng.uniform(size=X.shape) < 0.1] = np.nan
-    model = Hedged(task, BANKS[task](missing="mean")).partial_fit(X, y)
-    scores, _ = model._model._learner.answers(X[:50])
+    model = MIXTURES[task](members=BANKS[task](missing="mean")).partial_fit(X, y)
+    scores, _ = model._learner.answers(X[:50])
     for i, member in enumerate(BANKS[task](missing="mean")):
         member.partial_fit(X, y)
         np.testing.assert_allclose(scores[:, i], member._learner.scores(X[:50]), atol=1e-8)
     with pytest.raises(ValueError, match="NaN"):
-        Hedged(task).partial_fit(X, y)
+        MIXTURES[task]().partial_fit(X, y)
 
 
 def test_bad_rows_change_nothing(rng):
     X, y = stream(rng, "classification")
-    model = Hedged().partial_fit(X, y)
+    model = Classifier().partial_fit(X, y)
     before = bits(model)
     for rows, labels in (([[np.nan, 1, 1]], [1]), (X[:2], [1]), (X[:1, :2], [1]), (X[:1], [0.5])):
         with pytest.raises(ValueError):
@@ -432,8 +436,8 @@ def test_bad_rows_change_nothing(rng):
 def test_rows_of_weight_0_are_only_looked_at(rng):
     X, y = stream(rng, "classification")
     weight = np.where(np.arange(len(y)) % 3, 1.0, 0.0)
-    one = Hedged().partial_fit(X, y, sample_weight=weight)
-    other = Hedged().partial_fit(X[weight > 0], y[weight > 0])
+    one = Classifier().partial_fit(X, y, sample_weight=weight)
+    other = Classifier().partial_fit(X[weight > 0], y[weight > 0])
     np.testing.assert_allclose(one.weights_, other.weights_, atol=1e-9)
     assert one.t_ == other.t_
 
@@ -447,7 +451,7 @@ def test_the_weights_follow_a_switch(rng):
     y = np.where(np.arange(4000) < 2000, X[:, 0] > X[:, 1], X[:, 0] * X[:, 1] > 0).astype(int)
     bank = [LinearClassifier(), KernelClassifier(kernels.Gaussian(0.05)),
             KernelClassifier(kernels.Gaussian(4.0), rule=rules.Norma(memory=1000))]  # fmt: skip
-    model = Hedged(members=bank)
+    model = Classifier(members=bank)
     model.partial_fit(X[:2000], y[:2000])
     assert model.weights_[2] < 0.5
     model.partial_fit(X[2000:], y[2000:])
@@ -457,7 +461,7 @@ def test_the_weights_follow_a_switch(rng):
 def test_regret_stays_below_what_diagnostics_say(rng):
     X, y = stream(rng, "classification", n=3000)
     for rate, share in ((0.25, 0.001), (2.0, 0.0), (0.05, 0.05)):
-        model = Hedged(rate=rate, share=share).partial_fit(X, y)
+        model = Classifier(rate=rate, share=share).partial_fit(X, y)
         d = model.diagnostics_
         assert d["regret"] == pytest.approx(d["loss"] - min(d["losses"]))
         assert d["regret"] <= d["regret_bound"] <= d["regret_promise"] + 1e-9
@@ -469,7 +473,7 @@ def test_regret_stays_below_what_diagnostics_say(rng):
 
 def test_elec2_below_eight_per_cent(load_data):
     data = load_data("elec2")
-    model = Hedged()
+    model = Classifier()
     model.predict_then_learn(data["X"], data["y"])
     assert model.diagnostics_["mistakes"] / len(data["y"]) < 0.075
 
@@ -480,20 +484,23 @@ def test_elec2_below_eight_per_cent(load_data):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: Hedged("clustering"), "task must be one of"),
-        (lambda: Hedged(3), "task must be one of"),
-        (lambda: Hedged(rate=0.0), r"rate must be a number in \(0"),
-        (lambda: Hedged(share=1.0), r"share must be a number in \[0, 1\)"),
-        (lambda: Hedged(nu=2.0), "nu must be"),
-        (lambda: Hedged(n_jobs=1.5), "n_jobs must be"),
-        (lambda: Hedged(members=[]), "at least one estimator"),
-        (lambda: Hedged(members=KernelClassifier()), "must be a list"),
-        (lambda: Hedged(members=["gaussian"]), r"members\[0\] must be an estimator"),
-        (lambda: Hedged(members=[KernelClassifier(), KernelRegressor()]), r"members\[1\] is for"),
-        (lambda: Hedged(members=[KernelClassifier(class_weight="balanced")]), "class_weight"),
-        (lambda: Hedged(members=[KernelClassifier(kernel="gaussain")]), "gaussain"),
+        (lambda: Classifier("novelty"), "members must be a list"),
+        (lambda: Classifier(members=[Classifier()]), "with one setting"),
+        (lambda: Classifier(rate=0.0), r"rate must be a number in \(0"),
+        (lambda: Classifier(share=1.0), r"share must be a number in \[0, 1\)"),
+        (lambda: Detector(nu=2.0), "nu must be"),
+        (lambda: Classifier(n_jobs=1.5), "n_jobs must be"),
+        (lambda: Classifier(members=[]), "at least one estimator"),
+        (lambda: Classifier(members=KernelClassifier()), "must be a list"),
+        (lambda: Classifier(members=["gaussian"]), r"members\[0\] must be an estimator"),
         (
-            lambda: Hedged(members=[KernelClassifier(), KernelClassifier(kernels.Spectrum(2))]),
+            lambda: Classifier(members=[KernelClassifier(), KernelRegressor()]),
+            r"members\[1\] is for",
+        ),
+        (lambda: Classifier(members=[KernelClassifier(class_weight="balanced")]), "class_weight"),
+        (lambda: Classifier(members=[KernelClassifier(kernel="gaussain")]), "gaussain"),
+        (
+            lambda: Classifier(members=[KernelClassifier(), KernelClassifier(kernels.Spectrum(2))]),
             "all take strings",
         ),
     ],
@@ -505,40 +512,66 @@ def test_refusals(make, words):
 
 def test_more_refusals():
     with pytest.raises(ValueError, match=r"promises nu=0\.1"):
-        Hedged("novelty", [NoveltyDetector(nu=0.1)]).partial_fit([[1.0]])
+        Detector(members=[NoveltyDetector(nu=0.1)]).partial_fit([[1.0]])
     with pytest.raises(ValueError, match="by the clock"):
-        Hedged(members=[KernelClassifier(rule=rules.Norma(memory="1h"))]).partial_fit([[1.0]], [1])
+        Classifier(members=[KernelClassifier(rule=rules.Norma(memory="1h"))]).partial_fit(
+            [[1.0]], [1]
+        )
     with pytest.raises(ValueError, match="same missing="):
-        Hedged(members=[KernelClassifier(), KernelClassifier(missing="mean")]).fit([[1.0]], [1])
+        Classifier(members=[KernelClassifier(), KernelClassifier(missing="mean")]).fit([[1.0]], [1])
     with pytest.raises(ValueError, match="warmup"):
-        Hedged("novelty", [NoveltyDetector(warmup=5)]).partial_fit([[1.0]])
+        Detector(members=[NoveltyDetector(warmup=5)]).partial_fit([[1.0]])
     with pytest.raises(ValueError, match="time= was given"):
-        Hedged().fit([[1.0]], [1], time=[0.0])
+        Classifier().fit([[1.0]], [1], time=[0.0])
     with pytest.raises(ValueError, match="made up"):
-        Hedged("novelty", [NoveltyDetector(kernel=kernels.Spectrum(2))]).partial_fit(["ab"])
-    with pytest.raises(ValueError, match="is for classification"):
-        Hedged("regression").partial_fit([[1.0]], [1.0], classes=[0, 1])
-    with pytest.raises(ValueError, match="after classification had been learned"):
-        Hedged().partial_fit([[1.0]], [1]).set_params(task="regression").predict([[1.0]])
+        Detector(members=[NoveltyDetector(kernel=kernels.Spectrum(2))]).partial_fit(["ab"])
     with pytest.raises(ValueError, match="output must be one of"):
-        Hedged("regression").predict_then_learn([[1.0]], [1.0], output="interval")
+        Regressor().predict_then_learn([[1.0]], [1.0], output="interval")
     with pytest.raises(ValueError, match="Invalid parameter 'speed'"):
-        Hedged().set_params(speed=1)
+        Classifier().set_params(speed=1)
 
 
 def test_strings_and_users_own_rules(rng):
     """What cannot be shared stands beside: string kernels, users' kernels."""
     texts = ["abab", "cdcd", "abba", "dcdc"] * 20
-    model = Hedged(members=[KernelClassifier(kernels.Spectrum(n)) for n in (1, 2)])
+    model = Classifier(members=[KernelClassifier(kernels.Spectrum(n)) for n in (1, 2)])
     found = model.predict_then_learn(texts, ["ab", "cd"] * 40)
     assert np.mean(found[8:] == np.array(["ab", "cd"] * 40)[8:]) == 1.0
     X, y = stream(rng, "classification", n=60)
     own = KernelClassifier(lambda A, B: np.exp(-np.abs(A[:, :1] - B[:, 0])))
-    assert Hedged(members=[own, KernelClassifier()]).partial_fit(X, y).t_ == 60
+    assert Classifier(members=[own, KernelClassifier()]).partial_fit(X, y).t_ == 60
+
+
+def test_what_takes_one_setting_refuses_a_mixture(rng):
+    X, y = stream(rng, "classification", n=60)
+    model = Classifier().fit(X, y)
+    with pytest.raises(ValueError, match="blends the answers of several settings"):
+        model.explain(X[0])
+    with pytest.raises(TypeError, match="mixture"):
+        onkel.merge([model, model])
+    with pytest.raises(ValueError, match="mixes several settings"):
+        evaluate.regret(Classifier(), X, y)
+    with pytest.raises(ValueError, match="Regressor gives no intervals"):
+        Regressor().fit(X, y).predict_interval(X)
 
 
 def test_parameters():
-    model = Hedged("novelty", nu=0.1, rate=3.0)
-    assert repr(model) == "Hedged(task='novelty', rate=3.0, nu=0.1)"
-    assert model.get_params()["nu"] == 0.1
+    model = Detector(0.1, rate=3.0)
+    assert repr(model) == "Detector(nu=0.1, rate=3.0)"
+    assert model.get_params() == {
+        "nu": 0.1, "members": None, "share": 0.001, "rate": 3.0, "n_jobs": None
+    }  # fmt: skip
     assert model.set_params(nu=0.2).nu == 0.2
+    for kind in (Classifier, Regressor):
+        assert [*kind().get_params()] == ["members", "share", "rate", "n_jobs"]
+
+
+@pytest.mark.parametrize("task", MIXTURES)
+def test_a_class_per_task(task):
+    """What a class offers is what its task has."""
+    kind = MIXTURES[task]
+    assert kind.task == task
+    assert hasattr(kind(), "decision_function") == (task != "regression")
+    assert hasattr(kind(), "score_samples") == (task == "novelty")
+    logistic = Classifier(members=[LinearClassifier("logistic")])
+    assert hasattr(logistic, "predict_proba") and not hasattr(kind(), "predict_proba")

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-class Guarded:
+class Locked:
     """A model with a lock of its own, which is no attribute that could be copied or compared."""
 
     __slots__ = ("_lock",)
@@ -26,7 +26,7 @@ class Guarded:
         return self.__dict__.copy()
 
 
-def guarded(method: Method) -> Method:
+def locked(method: Method) -> Method:
     """Let a method wait until no other call is at the same model."""
 
     @wraps(method)
