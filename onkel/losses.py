@@ -2,8 +2,9 @@
 
 A loss sees scalars (a score z, a target y, its adaptive number) and answers with a
 :class:`~onkel.core.layout.Verdict`. With ``nu`` it adapts one number (a margin, a tube, a width)
-so that a fraction nu of the examples falls outside it: SPEC section 2, whose signs correct the
-papers'.
+so that a fraction nu of the examples falls outside it. Two misprints are corrected: rho moves by
+nu - sigma, not the other way as N04 (20), N01 (14) and N01 (16) print it; and inside its width
+Huber's slope is delta/sigma times eta, which N04 (24), N01 (20) and N01 (21) leave out.
 
 >>> from onkel import losses
 >>> losses.SoftMargin(margin=1.0).judge(z=0.25, y=1, threshold=1.0).value

@@ -1,4 +1,4 @@
-"""Additive kernels: one kernel per coordinate, summed (H01 part 1; SPEC section 6)."""
+"""Additive kernels: one kernel per coordinate, summed (H01 section 2)."""
 
 from __future__ import annotations
 

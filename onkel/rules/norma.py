@@ -1,4 +1,4 @@
-"""NORMA: stochastic gradient descent on the regularised risk (N04, N01; SPEC section 2)."""
+"""NORMA: stochastic gradient descent on the regularised risk (N04 (9)-(12), N01 (5)-(10))."""
 
 from __future__ import annotations
 

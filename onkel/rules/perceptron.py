@@ -1,4 +1,4 @@
-"""The kernel perceptron (Rosenblatt), with a margin if asked (SPEC section 2)."""
+"""The kernel perceptron (Rosenblatt), with a margin if asked (N04, after (18))."""
 
 from __future__ import annotations
 

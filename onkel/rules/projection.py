@@ -1,4 +1,4 @@
-"""Projections: the nearest f that gets the example right (H01 part 2; SPEC section 5)."""
+"""Projections: the nearest f that gets the example right (H01 (9)-(12), (19))."""
 
 from __future__ import annotations
 
