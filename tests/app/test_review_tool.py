@@ -19,9 +19,9 @@ from runs_of import begin, environment, json_lines, write_rows
 
 from onkel.alerting import RecentScores
 from onkel.app.cli import main
-from onkel.app.judges import ranks_at
-from onkel.app.live import _drawn
-from onkel.app.session import _scattered
+from onkel.app.live.watch import _drawn
+from onkel.app.run.judges import ranks_at
+from onkel.app.run.session import _scattered
 
 
 def onkel(*words):
@@ -139,13 +139,13 @@ def test_a_damaged_database_is_said_to_be(rows, tmp_path) -> None:
 
 def test_a_run_and_a_service_do_not_share_a_folder(rows, tmp_path) -> None:
     pytest.importorskip("starlette", reason="needs starlette: pip install onkel[serve]")
-    from onkel.app.service.state import State
+    from onkel.app.service.snapshots import Folder
 
     words = ["detect", rows, "-o", tmp_path / "out", "--state"]
     assert onkel(*words, tmp_path / "run").exit_code == 0
     done = onkel("serve", "--state", tmp_path / "run", "--port", 0)
     assert done.exit_code == 4 and "state of a run" in done.stderr
-    State(tmp_path / "service").close()
+    Folder(tmp_path / "service").close()
     done = onkel(*words, tmp_path / "service")
     assert done.exit_code == 4 and "state of a service" in done.stderr
     (tmp_path / "x").mkdir()
@@ -225,16 +225,16 @@ def test_signals_before_the_first_row(tmp_path, number) -> None:
 
 def test_a_signal_between_opening_and_learning(rows, tmp_path, monkeypatch) -> None:
     """It must not be lost: a run that follows a file would never end."""
-    from onkel.app import runs
+    from onkel.app import conduct
 
-    prepare = runs.prepare
+    prepare = conduct.prepare
 
     def interrupted(*args):
         session = prepare(*args)
         signal.raise_signal(signal.SIGTERM)
         return session
 
-    monkeypatch.setattr(runs, "prepare", interrupted)
+    monkeypatch.setattr(conduct, "prepare", interrupted)
     done = onkel("detect", rows, "--follow", "-o", tmp_path / "out")
     assert done.exit_code == 130
 
@@ -245,7 +245,7 @@ def test_a_disk_that_was_full_for_a_while(tmp_path, monkeypatch) -> None:
     from onkel.app.service.bodies import Entry
     from onkel.app.service.engine import Engine
     from onkel.app.service.limits import Limits
-    from onkel.app.service.state import State
+    from onkel.app.service.snapshots import Folder
 
     def learned(model, n):
         X = np.random.default_rng(n).normal(size=(n, 2))
@@ -260,7 +260,7 @@ def test_a_disk_that_was_full_for_a_while(tmp_path, monkeypatch) -> None:
 
     for name in ("write_model", "commit"):
         with monkeypatch.context() as patched:
-            patched.setattr(State, name, full)
+            patched.setattr(Folder, name, full)
             with pytest.raises(OSError, match="No space"):
                 engine.snapshot()
         engine.change(learned(1, 100)).result(20)
