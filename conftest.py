@@ -16,8 +16,8 @@ NEEDS = {
     ("click",): ["onkel/app/cli.py", "onkel/app/options.py"],
     ("starlette", "uvicorn", "httptools", "msgspec"): [
         "onkel/app/service/*",
-        "onkel/app/server.py",
-        "onkel/app/dashboard.py",
+        "onkel/app/http/*",
+        "onkel/app/live/page.py",
     ],
 }
 collect_ignore_glob = [

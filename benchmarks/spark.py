@@ -42,7 +42,7 @@ FEATURES = ["a", "b", "c", "d"]
 START = 1_700_000_000_000_000
 """Microseconds since 1970 of the first event."""
 WAYS = {"as it is": {}, "whole files": {"WHOLE": 2**40}, "base and pages": {"WHOLE": 0}}
-"""Ways to lay out the state: what is set in onkel.spark.state."""
+"""Ways to lay out the state: what is set in onkel.spark.models."""
 
 
 PARTS = ("wall", "total", "table", "take", "learn", "put", "dump")
@@ -119,10 +119,12 @@ class Timed(Processor):
         self.folder, self.settings = folder, settings
 
     def init(self, handle: Any) -> None:
-        from onkel.spark import state  # here and below: this class is sent to workers by value
+        from onkel.spark import (
+            models as store,  # here and below: this class is sent to workers by value
+        )
 
         for name, value in self.settings.items():
-            setattr(state, name, value)
+            setattr(store, name, value)
         super().init(handle)
         self.spent = dict.fromkeys(PARTS, 0.0)
         self.calls = dict.fromkeys(("groups", "keys", "cached", "bytes"), 0)
@@ -130,7 +132,7 @@ class Timed(Processor):
 
     def _watch(self) -> None:
         from onkel import files
-        from onkel.spark import state
+        from onkel.spark import models as store
 
         spent, calls, models = self.spent, self.calls, self.models
 
@@ -169,7 +171,7 @@ class Timed(Processor):
             calls["cached"] += bool(held.head.digest)
             return held
 
-        state.files, models._read = Files, reading
+        store.files, models._read = Files, reading
         models._heads, models._bases = Counted(models._heads), Counted(models._bases)
         models.take, models.put = timed("take", taking), timed("put", models.put)
         self.learn, self.table = timed("learn", self.learn), timed("table", self.table)

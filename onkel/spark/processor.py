@@ -15,7 +15,7 @@ from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from onkel import files
 from onkel.spark.judging import Judge
-from onkel.spark.state import CACHE, Held, Key, Models
+from onkel.spark.models import CACHE, Held, Key, Models
 from onkel.spark.table import NO_FEATURES, NO_KEY, NO_TARGET, NO_TIME, Table
 
 Array = NDArray[Any]
@@ -28,7 +28,7 @@ HEAD = {
     "layout": _INT, "format": _INT, "time": types.DoubleType(), "learned": _LONG, "late": _LONG,
     "refused": _LONG, "digest": _BYTES, "based": _LONG, "data": _BYTES,
 }  # fmt: skip
-"""The types of :class:`onkel.spark.state.Head`."""
+"""The types of :class:`onkel.spark.models.Head`."""
 
 
 def struct(columns: dict[str, Any]) -> types.StructType:

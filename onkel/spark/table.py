@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from onkel.spark.judging import Columns, Rows
-from onkel.spark.state import Key
+from onkel.spark.models import Key
 
 Array = NDArray[Any]
 

@@ -133,7 +133,7 @@ def test_sdist_has_what_a_build_needs_and_no_more(built: Path) -> None:
         names = {name.partition("/")[2] for name in archive.getnames()}
     needed = {"pyproject.toml", "CMakeLists.txt", "LICENSE", "onkel/py.typed", "PKG-INFO"}
     sources = {str(p.relative_to(ROOT)) for p in (ROOT / "onkel").rglob("*.[ch]pp")}
-    page = {str(p.relative_to(ROOT)) for p in (ROOT / "onkel/app/static").iterdir()}
+    page = {str(p.relative_to(ROOT)) for p in (ROOT / "onkel/app/live/static").iterdir()}
     assert needed | sources | page <= names
     ends = (".npz", ".so", ".pyc", ".gz", ".html")
     assert not [name for name in names - page if name.endswith(ends) or ".venv" in name]
@@ -143,7 +143,7 @@ def test_sdist_has_what_a_build_needs_and_no_more(built: Path) -> None:
 @once
 def test_wheel_has_core_types_and_no_sources(built: Path) -> None:
     names = zipfile.ZipFile(only(built, "onkel-*.whl")).namelist()
-    needed = {"onkel/py.typed", "onkel/core/_native.pyi", "onkel/app/static/index.html"}
+    needed = {"onkel/py.typed", "onkel/core/_native.pyi", "onkel/app/live/static/index.html"}
     assert needed <= set(names)
     assert [name for name in names if name.startswith("onkel/core/_native.") and ".pyi" not in name]
     assert not [name for name in names if name.endswith((".cpp", ".hpp")) or "tests" in name]

@@ -30,16 +30,16 @@ from onkel import (
 )
 from onkel.expansions import Window
 from onkel.kernels import Gaussian
-from onkel.spark import state
+from onkel.spark import models as kept
 from onkel.spark.judging import judge_of
+from onkel.spark.models import Cache, Head, Held, Models, patch, patched
 from onkel.spark.processor import HEAD, Plan, Processor
-from onkel.spark.state import Cache, Head, Held, Models, patch, patched
 
 
 @pytest.fixture(autouse=True)
 def no_cache(monkeypatch):
-    monkeypatch.setattr(state, "CACHE", Cache())
-    monkeypatch.setattr("onkel.spark.processor.CACHE", state.CACHE)
+    monkeypatch.setattr(kept, "CACHE", Cache())
+    monkeypatch.setattr("onkel.spark.processor.CACHE", kept.CACHE)
 
 
 def detector(**more: Any) -> NoveltyDetector:
@@ -83,7 +83,7 @@ def test_a_patch_gives_the_file_back(length, changes, rng):
         data[at] ^= 1
     change = patch(base, bytes(data))
     assert patched(base, change) == bytes(data)
-    assert len(change) <= 4 + changes * (4 + state.PAGE)
+    assert len(change) <= 4 + changes * (4 + kept.PAGE)
     assert patch(base, bytes(data) + b"!") is None
 
 
@@ -101,7 +101,7 @@ def grown(rows: int, rng) -> NoveltyDetector:
 @pytest.mark.parametrize("whole", [0, 2**40])
 @pytest.mark.parametrize("cached", [True, False])
 def test_a_model_comes_back_bit_for_bit(whole, cached, rng, monkeypatch):
-    monkeypatch.setattr(state, "WHOLE", whole)
+    monkeypatch.setattr(kept, "WHOLE", whole)
     heads, bases = FakeMap(), FakeMap()
     models = Models(heads, bases, detector, {})
     alone = detector()
@@ -114,12 +114,12 @@ def test_a_model_comes_back_bit_for_bit(whole, cached, rng, monkeypatch):
         assert files.dumps(models.take(("a",)).model) == files.dumps(alone)
         models.put(("a",), models.take(("a",)), False, -1)
         if not cached:
-            state.CACHE = Cache()
+            kept.CACHE = Cache()
     assert bool(bases) == (whole == 0)
 
 
 def test_pages_write_a_part_of_the_file(rng, monkeypatch):
-    monkeypatch.setattr(state, "WHOLE", 0)
+    monkeypatch.setattr(kept, "WHOLE", 0)
     heads, bases = FakeMap(), FakeMap()
     models = Models(heads, bases, lambda: grown(500, rng), {})
     sizes = []
@@ -148,7 +148,7 @@ def test_a_batch_done_again_starts_from_what_was_committed(rng):
 
 
 def test_a_base_is_written_anew_before_it_could_be_forgotten(rng, monkeypatch):
-    monkeypatch.setattr(state, "WHOLE", 0)
+    monkeypatch.setattr(kept, "WHOLE", 0)
     heads, bases = FakeMap(), FakeMap()
     models = Models(heads, bases, lambda: grown(500, rng), {}, idle=1000)
     for now in range(5000, 9000, 100):
@@ -159,7 +159,7 @@ def test_a_base_is_written_anew_before_it_could_be_forgotten(rng, monkeypatch):
 
 
 def test_a_cache_is_bounded(rng):
-    held = [Held(None, state.NEW._replace(digest=bytes([i]), data=bytes(1000))) for i in range(50)]
+    held = [Held(None, kept.NEW._replace(digest=bytes([i]), data=bytes(1000))) for i in range(50)]
     cache = Cache(limit=5 * held[0].size())
     for i, one in enumerate(held):
         cache.put((i,), one)
@@ -369,7 +369,7 @@ def test_a_model_that_has_learned_is_where_keys_start(rng):
 
 @pytest.mark.parametrize("whole", [0, 2**40])
 def test_numbers_of_a_batch_done_again_are_those_of_the_store(whole, rng, monkeypatch):
-    monkeypatch.setattr(state, "WHOLE", whole)
+    monkeypatch.setattr(kept, "WHOLE", whole)
     store: dict[str, Any] = {}
     skips = plan(detector(), on_error="skip")
     work(skips, store, frame(["a"] * 3, [1, 2, 3], rng.normal(size=(3, 2))))
@@ -381,11 +381,11 @@ def test_numbers_of_a_batch_done_again_are_those_of_the_store(whole, rng, monkey
 
 
 def test_changes_of_another_base_are_refused(rng, monkeypatch):
-    monkeypatch.setattr(state, "WHOLE", 0)
+    monkeypatch.setattr(kept, "WHOLE", 0)
     store: dict[str, Any] = {}
     work(plan(detector()), store, frame(["a"] * 30, range(30), rng.normal(size=(30, 2))))
     store["bases"][("a",)] = (files.dumps(grown(5, rng)),)
-    state.CACHE.put(("a",), Held(None, state.NEW))
+    kept.CACHE.put(("a",), Held(None, kept.NEW))
     with pytest.raises(ValueError, match=r"key 'a': .*changes are of another base"):
         work(plan(detector()), store, frame(["a"], [40], [[0.0, 0.0]]))
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.app.http.encoding import encode
+from onkel.app.http.problems import Problem
 from onkel.app.service.bodies import Entry
-from onkel.app.service.problems import Problem
 from onkel.app.service.specs import REFUSALS
 
 Array = NDArray[Any]
@@ -19,7 +19,6 @@ OUTPUTS = {
     "classification": ("prediction", "decision", "probability"),
     "regression": ("prediction", "interval"),
 }
-encode = msgspec.json.Encoder().encode
 
 
 class Named:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import onkel
-from onkel.app.service.problems import Problem
+from onkel.app.http.problems import Problem
 from onkel.files.parameters import PARTS
 from onkel.params import Part
 

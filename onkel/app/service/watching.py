@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from onkel.app.board import PERIOD, Block, Board
+from onkel.app.live.board import PERIOD, Block, Board
 from onkel.app.service import codec
 from onkel.app.service.calls import Judged
 from onkel.app.service.slots import Slot

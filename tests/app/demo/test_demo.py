@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from onkel import core, streams
-from onkel.app import demo, trial
+from onkel.app.demo import __main__ as demo
+from onkel.app.demo import trial
 from onkel.streams import Fault
 
 EXAMPLES = 4000
@@ -42,7 +43,7 @@ def small():
 @pytest.fixture(scope="module")
 def html(small):
     pytest.importorskip("bokeh", reason="needs Bokeh: pip install onkel[report]")
-    from onkel.app import report
+    from onkel.app.demo import report
 
     return report.page(small, seed=0)
 
@@ -54,7 +55,9 @@ def test_threshold_is_the_detectors_own(small):
     """The curve in the report is rebuilt from the alerts; it must end where the model's does."""
     model = trial.detector()
     decisions = model.predict_then_learn(small.plant.X[:3000], output="decision")
-    part = trial.Trial(small.plant, trial.Run(decisions, *np.zeros((2, 1)), 1.0), small.tracking)
+    part = trial.Demonstration(
+        small.plant, trial.Run(decisions, *np.zeros((2, 1)), 1.0), small.tracking
+    )
     last = part.threshold[-1] + trial.THRESHOLD_STEP * (trial.NU - part.alerts[-1])
     assert last == pytest.approx(model.threshold_, abs=1e-9)
 

@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from onkel.app.board import BUCKETS, PERIOD, Block, Board
-from onkel.app.moments import Moments, Running
+from onkel.app.live.board import BUCKETS, PERIOD, Block, Board
+from onkel.app.live.drift import Drift, Running
 
 
 class Clock:
@@ -105,21 +105,21 @@ def test_running_moments_equal_a_weighted_mean(rng, horizon):
 
 
 def test_drift_shows_the_feature_that_moved(rng):
-    moments = Moments()
+    drift = Drift()
     for _ in range(200):
-        moments.add(rng.normal(size=(100, 3)), ["a", "b", "c"])
-    assert moments.largest() < 0.3
+        drift.add(rng.normal(size=(100, 3)), ["a", "b", "c"])
+    assert drift.largest() < 0.3
     for _ in range(20):
-        moments.add(rng.normal([0, 2.0, 0], size=(100, 3)), ["a", "b", "c"])
-    first = moments.table()[0]
+        drift.add(rng.normal([0, 2.0, 0], size=(100, 3)), ["a", "b", "c"])
+    first = drift.table()[0]
     assert first["feature"] == "b" and 1.0 < first["drift"] < 2.0
     assert first["late_mean"] == pytest.approx(2.0, abs=0.5)
 
 
 def test_gaps_and_odd_columns_do_no_harm(rng):
-    moments = Moments()
-    moments.add(np.array([[np.nan, 1.0, 5.0], [2.0, np.nan, 5.0]]))
-    moments.add(np.array([[1e300, -1e300, 5.0]]))
-    assert all(np.isfinite(moments.drift()))
-    moments.add(np.ones((3, 2)))  # another width: begins anew
-    assert len(moments.drift()) == 2
+    drift = Drift()
+    drift.add(np.array([[np.nan, 1.0, 5.0], [2.0, np.nan, 5.0]]))
+    drift.add(np.array([[1e300, -1e300, 5.0]]))
+    assert all(np.isfinite(drift.shifts()))
+    drift.add(np.ones((3, 2)))  # another width: begins anew
+    assert len(drift.shifts()) == 2

@@ -14,25 +14,25 @@ pytest.importorskip("click", reason="needs click: pip install onkel[cli]")
 from click.testing import CliRunner
 from helpers.runs_of import begin, json_lines, write_rows
 
-from onkel.app import runs
-from onkel.app.board import Board
+from onkel.app import conduct
 from onkel.app.cli import main
 from onkel.app.errors import UsageProblem
-from onkel.app.live import Live, _drawn, address_of
-from onkel.app.session import _scattered
+from onkel.app.live.board import Board
+from onkel.app.live.watch import Live, _drawn, address_of
+from onkel.app.run.session import _scattered
 
 
 def watched(monkeypatch, *words):
     """Run a command; return what its page was told."""
     board = Board(clock=iter(range(1000000)).__next__)
-    prepare = runs.prepare
+    prepare = conduct.prepare
 
     def with_board(*args):
         session = prepare(*args)
         session.watchers.append(Live(board, "run"))
         return session
 
-    monkeypatch.setattr(runs, "prepare", with_board)
+    monkeypatch.setattr(conduct, "prepare", with_board)
     done = CliRunner().invoke(main, [str(w) for w in words])
     assert done.exit_code == 0, done.output
     found = board.changes("run")

@@ -21,8 +21,8 @@ pytest.importorskip("playwright", reason="needs playwright: pip install onkel[te
 
 from playwright.sync_api import sync_playwright
 
-from onkel.app.board import Block, Board
-from onkel.app.dashboard import Dashboard
+from onkel.app.live.board import Block, Board
+from onkel.app.live.page import Dashboard
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [

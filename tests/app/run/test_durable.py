@@ -19,11 +19,11 @@ import pytest
 pytest.importorskip("click", reason="needs click: pip install onkel[cli]")
 from helpers.runs_of import begin, command, environment, json_lines, write_rows
 
-from onkel.app import faults
 from onkel.app.errors import OutputProblem, StateProblem
-from onkel.app.outputs import FileSink
-from onkel.app.state import Checkpoint, State
-from onkel.app.store import read
+from onkel.app.run import faults
+from onkel.app.run.checkpoint import Checkpoint, State
+from onkel.app.run.outputs import FileSink
+from onkel.app.run.store import read
 
 ROWS = 3000
 HOW = ["--window", 200, "--block", 128, "--every", 0, "--nu", 0.05, "--explain", "auto"]
@@ -265,14 +265,14 @@ class Full:
 def test_a_full_disk_stops_the_run_and_a_restart_continues(
     rows, uncut, tmp_path, monkeypatch
 ) -> None:
-    from onkel.app import runs
+    from onkel.app import conduct
 
     sink = FileSink.__init__
     with monkeypatch.context() as patched:
         patched.setattr(FileSink, "__init__", lambda s, *a: sink(s, *a, opener=Full))
         options = _options(tmp_path)
         with pytest.raises(OutputProblem, match="No space left on device"):
-            runs.run("detect", str(rows), options)
+            conduct.run("detect", str(rows), options)
     assert 0 < len((tmp_path / "out").read_bytes()) <= 1000
     assert run(rows, tmp_path).returncode == 0
     assert results(tmp_path) == uncut
@@ -319,7 +319,7 @@ def test_two_generations_are_kept_and_nothing_else(tmp_path) -> None:
 
 def test_files_of_models_do_not_pile_up(tmp_path) -> None:
     from onkel import NoveltyDetector
-    from onkel.app.store import Models
+    from onkel.app.run.store import Models
 
     state = State(tmp_path)
     models = Models(NoveltyDetector, state.store, most=3)

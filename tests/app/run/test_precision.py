@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from helpers.runs_of import json_lines, write_rows
 
 from onkel import NoveltyDetector, load
-from onkel.app.brief import briefly
 from onkel.app.cli import main
-from onkel.app.precision import narrowed, needs_double
+from onkel.app.run.precision import narrowed, needs_double
+from onkel.app.run.reasons import briefly
 
 
 def onkel(*words):

@@ -24,15 +24,15 @@ def test_signals_before_the_first_row(tmp_path, number) -> None:
 
 def test_a_signal_between_opening_and_learning(rows, tmp_path, monkeypatch) -> None:
     """It must not be lost: a run that follows a file would never end."""
-    from onkel.app import runs
+    from onkel.app import conduct
 
-    prepare = runs.prepare
+    prepare = conduct.prepare
 
     def interrupted(*args):
         session = prepare(*args)
         signal.raise_signal(signal.SIGTERM)
         return session
 
-    monkeypatch.setattr(runs, "prepare", interrupted)
+    monkeypatch.setattr(conduct, "prepare", interrupted)
     done = onkel("detect", rows, "--follow", "-o", tmp_path / "out")
     assert done.exit_code == 130

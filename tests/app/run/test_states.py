@@ -1,4 +1,4 @@
-"""State folders: moved, damaged, of another kind."""
+"""Folder folders: moved, damaged, of another kind."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def test_a_damaged_database_is_said_to_be(rows, tmp_path) -> None:
 
 def test_a_run_and_a_service_do_not_share_a_folder(rows, tmp_path) -> None:
     pytest.importorskip("starlette", reason="needs starlette: pip install onkel[serve]")
-    from onkel.app.service.state import State
+    from onkel.app.service.snapshots import Folder
 
     words = ["detect", rows, "-o", tmp_path / "out", "--state"]
     assert onkel(*words, tmp_path / "run").exit_code == 0
     done = onkel("serve", "--state", tmp_path / "run", "--port", 0)
     assert done.exit_code == 4 and "state of a run" in done.stderr
-    State(tmp_path / "service").close()
+    Folder(tmp_path / "service").close()
     done = onkel(*words, tmp_path / "service")
     assert done.exit_code == 4 and "state of a service" in done.stderr
     (tmp_path / "x").mkdir()

@@ -17,14 +17,14 @@ import msgspec
 import pytest
 
 from onkel import KernelClassifier, KernelRegressor, NoveltyDetector, expansions, files, losses
+from onkel.app.http.problems import Problem
 from onkel.app.service import bodies
-from onkel.app.service import journal as journals
+from onkel.app.service import log as logs
 from onkel.app.service.bodies import Batch, Entry
 from onkel.app.service.engine import Engine
 from onkel.app.service.limits import Limits
-from onkel.app.service.problems import Problem
+from onkel.app.service.snapshots import InUse
 from onkel.app.service.specs import build
-from onkel.app.service.state import InUse
 
 KINDS = {
     "det": ("NoveltyDetector", {"nu": 0.05, "warmup": 20}, None),
@@ -217,7 +217,7 @@ def test_a_create_that_lost_a_race_does_not_come_back(tmp_path):
     make(engine, "det")
     late = Entry("create", 99, name="det", kind="NoveltyDetector", parameters=b"{}")
     with pytest.raises(Problem):
-        engine._apply(engine.state.journal.append([msgspec.msgpack.encode(late)]),
+        engine._apply(engine.state.log.append([msgspec.msgpack.encode(late)]),
                       late, None, None)  # fmt: skip
     engine.change(Entry("delete", 1)).result()
     engine.snapshot()
@@ -253,7 +253,7 @@ def test_a_full_disk_refuses_and_learns_nothing(engine, rng, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr(journals.os, "write", full)
+        patch.setattr(logs.os, "write", full)
         with pytest.raises(Problem) as caught:
             engine.change(batch(engine, "det", rng, key="k")[0]).result()
     assert caught.value.status == 507 and bits(engine, "det") == before
@@ -301,13 +301,13 @@ def test_limits_refuse_before_anything_is_logged(tmp_path, rng):
         make(engine, "det")
     entry = batch(engine, "clf", rng, rows=4)[0]
     entry.y = ["a", "b", "c", "d"]
-    size = engine.state.journal.size
+    size = engine.state.log.size
     with pytest.raises(Problem, match="3 labels"):
         engine.change(entry)
     engine.change(batch(engine, "clf", rng)[0]).result()
     with pytest.raises(Problem, match="learns no more"):
         engine.change(batch(engine, "clf", rng)[0])
-    assert size < engine.state.journal.size
+    assert size < engine.state.log.size
     engine.close()
 
 
@@ -332,7 +332,7 @@ def test_a_disk_that_was_full_for_a_while(tmp_path, monkeypatch) -> None:
     from onkel.app.service.bodies import Entry
     from onkel.app.service.engine import Engine
     from onkel.app.service.limits import Limits
-    from onkel.app.service.state import State
+    from onkel.app.service.snapshots import Folder
 
     def learned(model, n):
         X = np.random.default_rng(n).normal(size=(n, 2))
@@ -347,7 +347,7 @@ def test_a_disk_that_was_full_for_a_while(tmp_path, monkeypatch) -> None:
 
     for name in ("write_model", "commit"):
         with monkeypatch.context() as patched:
-            patched.setattr(State, name, full)
+            patched.setattr(Folder, name, full)
             with pytest.raises(OSError, match="No space"):
                 engine.snapshot()
         engine.change(learned(1, 100)).result(20)

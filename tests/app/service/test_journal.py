@@ -11,9 +11,9 @@ import pytest
 
 pytest.importorskip("msgspec", reason="needs the extra serve: pip install onkel[serve]")
 
-from onkel.app.service import journal as journals
+from onkel.app.service import log as logs
 from onkel.app.service.committer import Committer, Waiting
-from onkel.app.service.journal import Damaged, Journal, Stopped
+from onkel.app.service.log import Damaged, Log, Stopped
 
 GROUPS = [[b"one"], [b"two", b"three" * 50], [b""], [b"five", b"six"]]
 RECORDS = [record for group in GROUPS for record in group]
@@ -21,7 +21,7 @@ RECORDS = [record for group in GROUPS for record in group]
 
 def written(folder, groups=GROUPS):
     """A log with these groups; returns it and where each group ended."""
-    log = Journal(folder)
+    log = Log(folder)
     assert list(log.recover(1)) == []
     ends = [0]
     for group in groups:
@@ -32,7 +32,7 @@ def written(folder, groups=GROUPS):
 
 
 def read(folder, start=1):
-    log = Journal(folder)
+    log = Log(folder)
     found = [record for _, record in log.recover(start)]
     log.close()
     return found, log
@@ -40,14 +40,14 @@ def read(folder, start=1):
 
 def test_records_come_back_in_order_with_their_positions(tmp_path):
     written(tmp_path)
-    log = Journal(tmp_path)
+    log = Log(tmp_path)
     assert list(log.recover(1)) == [*enumerate(RECORDS, 1)]
     assert log.next == len(RECORDS) + 1 and log.cut == 0
 
 
 def test_a_log_cut_at_any_byte_keeps_all_groups_before_it(tmp_path):
     ends = written(tmp_path)
-    (path,) = Journal(tmp_path).segments()
+    (path,) = Log(tmp_path).segments()
     whole = path.read_bytes()
     for length in range(len(whole) + 1):
         path.write_bytes(whole[:length])
@@ -60,9 +60,9 @@ def test_a_log_cut_at_any_byte_keeps_all_groups_before_it(tmp_path):
 
 def test_a_torn_group_is_overwritten_by_the_next(tmp_path):
     written(tmp_path)
-    (path,) = Journal(tmp_path).segments()
+    (path,) = Log(tmp_path).segments()
     path.write_bytes(path.read_bytes()[:-1])
-    log = Journal(tmp_path)
+    log = Log(tmp_path)
     assert len(list(log.recover(1))) == 4
     assert log.append([b"new"]) == 5
     log.close()
@@ -72,7 +72,7 @@ def test_a_torn_group_is_overwritten_by_the_next(tmp_path):
 def test_every_flipped_bit_is_noticed(tmp_path, rng):
     """In the last group it is a torn write; before that, acknowledged records are gone."""
     ends = written(tmp_path)
-    (path,) = Journal(tmp_path).segments()
+    (path,) = Log(tmp_path).segments()
     whole = path.read_bytes()
     for at in rng.choice(len(whole), 150, replace=False).tolist():
         data = bytearray(whole)
@@ -87,7 +87,7 @@ def test_every_flipped_bit_is_noticed(tmp_path, rng):
 
 
 def test_segments_go_on_where_the_last_ended_and_old_ones_go(tmp_path):
-    log = Journal(tmp_path)
+    log = Log(tmp_path)
     list(log.recover(1))
     log.append([b"a", b"b"])
     assert log.rotate() == 3
@@ -97,12 +97,12 @@ def test_segments_go_on_where_the_last_ended_and_old_ones_go(tmp_path):
     log.drop(before=3)
     assert [p.name for p in log.segments()] == ["00000000000000000003.log"]
     log.close()
-    found = Journal(tmp_path)
+    found = Log(tmp_path)
     assert list(found.recover(3)) == [(3, b"c")] and found.next == 4
 
 
 def test_a_missing_segment_is_noticed(tmp_path):
-    log = Journal(tmp_path)
+    log = Log(tmp_path)
     list(log.recover(1))
     for record in (b"a", b"b", b"c"):
         log.append([record])
@@ -114,7 +114,7 @@ def test_a_missing_segment_is_noticed(tmp_path):
 
 
 def test_a_full_disk_leaves_the_log_as_it_was(tmp_path, monkeypatch):
-    log = Journal(tmp_path)
+    log = Log(tmp_path)
     list(log.recover(1))
     log.append([b"before"])
     own = os.write
@@ -124,7 +124,7 @@ def test_a_full_disk_leaves_the_log_as_it_was(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(journals.os, "write", full)
+        patch.setattr(logs.os, "write", full)
         with pytest.raises(OSError, match="No space"):
             log.append([b"lost"])
     assert log.append([b"after"]) == 2
@@ -133,12 +133,10 @@ def test_a_full_disk_leaves_the_log_as_it_was(tmp_path, monkeypatch):
 
 
 def test_after_a_failed_fsync_nothing_is_promised_any_more(tmp_path, monkeypatch):
-    log = Journal(tmp_path)
+    log = Log(tmp_path)
     list(log.recover(1))
     with monkeypatch.context() as patch:
-        patch.setattr(
-            journals.os, "fdatasync", lambda file: (_ for _ in ()).throw(OSError(5, "io"))
-        )
+        patch.setattr(logs.os, "fdatasync", lambda file: (_ for _ in ()).throw(OSError(5, "io")))
         with pytest.raises(Stopped):
             log.append([b"x"])
     with pytest.raises(Stopped):
@@ -146,7 +144,7 @@ def test_after_a_failed_fsync_nothing_is_promised_any_more(tmp_path, monkeypatch
 
 
 def test_those_who_wait_share_one_fsync(tmp_path, monkeypatch):
-    log = Journal(tmp_path)
+    log = Log(tmp_path)
     list(log.recover(1))
     own, syncs, gate = os.fdatasync, [], threading.Event()
 
@@ -155,7 +153,7 @@ def test_those_who_wait_share_one_fsync(tmp_path, monkeypatch):
         gate.wait(10)
         own(file)
 
-    monkeypatch.setattr(journals.os, "fdatasync", slow)
+    monkeypatch.setattr(logs.os, "fdatasync", slow)
     committer = Committer(log)
     committer.start()
     places: list[int] = []

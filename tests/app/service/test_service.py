@@ -13,9 +13,9 @@ from click.testing import CliRunner
 from helpers.serving import NAMES, Client, Process, examples, served, with_models
 
 from onkel import KernelRegressor, NoveltyDetector, files, losses
-from onkel.app import server
 from onkel.app.cli import main
-from onkel.app.dashboard import is_public
+from onkel.app.live.page import is_public
+from onkel.app.service import serve as server
 from onkel.app.service.limits import MIB, Limits
 
 LINES = {"Content-Type": "application/x-ndjson"}
@@ -169,7 +169,7 @@ def test_the_openapi_document_has_every_route_and_no_other(service, client):
         for method in item
         if method != "parameters"
     }
-    app = service.guard.app
+    app = service.access.app
     real = {(r.path, m) for r in app.routes for m in r.methods - {"HEAD"}}
     page = {(p, m) for p, m in real if is_public(p) or p.startswith("/live")}
     assert told == real - page

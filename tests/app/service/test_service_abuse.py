@@ -12,8 +12,8 @@ import pytest
 from helpers.serving import JSON, Client, examples, served, with_models
 
 from onkel import files
-from onkel.app import server
-from onkel.app.service.guard import HEADERS
+from onkel.app.http import server
+from onkel.app.http.access import HEADERS
 
 FILE = {"Content-Type": "application/octet-stream"}
 
