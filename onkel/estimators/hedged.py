@@ -248,11 +248,12 @@ class Hedged(Guarded):
         return self._face().__sklearn_tags__()
 
 
-_COMMON = ("t_", "n_terms_", "diagnostics_", "n_features_in_", "feature_names_in_")
+_COMMON = ("t_", "n_terms_", "diagnostics_", "n_features_in_", "feature_names_in_",
+           "moments_", "check_params")  # fmt: skip
 _OF_TASK = {
     "classification": (*_COMMON, "score", "classes_", "class_count_", "decision_function",
                        "predict_proba"),
     "regression": (*_COMMON, "score", "n_outputs_"),
     "novelty": (*_COMMON, "decision_function", "score_samples", "rank_samples", "score_one",
-                "fit_predict", "threshold_", "offset_"),
+                "fit_predict", "threshold_", "offset_", "recent_"),
 }  # fmt: skip

@@ -19,9 +19,9 @@ from runs_of import begin, environment, json_lines, write_rows
 
 from onkel.alerting import RecentScores
 from onkel.app.cli import main
-from onkel.app.live.watch import _drawn
-from onkel.app.run.judges import ranks_at
+from onkel.app.live.watch import marks
 from onkel.app.run.session import _scattered
+from onkel.judge import ranks_at
 
 
 def onkel(*words):
@@ -98,12 +98,15 @@ def test_ranks_in_bounded_memory(rng) -> None:
 def test_marks_of_a_regression_by_key() -> None:
     def part(*at):
         targets = [float(i) for i in at]
-        columns = {"prediction": targets, "low": [t - 1 - t / 10 for t in targets]}
+        columns = {
+            "prediction": [t - t / 10 for t in targets],
+            "low": [t - 1 - t / 10 for t in targets],
+        }
         columns["high"] = [t + 1 + t / 10 for t in targets]
-        columns |= {"target": targets, "_error": [t / 10 for t in targets]}
-        return np.array(at), {**columns, "_inside": [True] * len(at)}
+        return np.array(at), {**columns, "target": targets}
 
-    error, half, mark = _drawn("regression", _scattered([part(0, 2), part(1, 3)], 4))
+    drawn = marks("regression", _scattered([part(0, 2), part(1, 3)], 4))
+    error, half, mark = drawn.value, drawn.limit, drawn.mark
     np.testing.assert_allclose(error, [0.0, 0.1, 0.2, 0.3])
     np.testing.assert_allclose(half, [1.0, 1.1, 1.2, 1.3])
     assert not mark.any()
