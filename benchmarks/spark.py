@@ -34,8 +34,8 @@ import pandas as pd
 from common import HERE, REPORTS, ROOT
 
 from onkel import NoveltyDetector, expansions, files
+from onkel.judge import Rows, judge_of
 from onkel.spark.checks import PROVIDER, ROCKSDB
-from onkel.spark.judging import Rows, judge_of
 from onkel.spark.processor import Processor
 
 FEATURES = ["a", "b", "c", "d"]
@@ -99,8 +99,7 @@ def plain_loop(folder: Path, model: NoveltyDetector) -> tuple[pd.DataFrame, dict
             own = models.get(devices[i])
             if own is None:
                 own = models[devices[i]] = files.loads(start)
-            known = np.ones(j - i, bool)
-            found.append(judge(own, Rows(X[i:j], None, known, moments[i:j])))
+            found.append(judge(own, Rows(X[i:j], time=moments[i:j])).columns())
         spent["learn"] += time.process_time() - mark
         mark = time.process_time()
         columns = {n: np.concatenate([f[n] for f in found]) for n in found[0]}

@@ -29,9 +29,9 @@ from onkel import (
     rules,
 )
 from onkel.expansions import Window
+from onkel.judge import judge_of
 from onkel.kernels import Gaussian
 from onkel.spark import models as kept
-from onkel.spark.judging import judge_of
 from onkel.spark.models import Cache, Head, Held, Models, patch, patched
 from onkel.spark.processor import HEAD, Plan, Processor
 
@@ -47,7 +47,8 @@ def detector(**more: Any) -> NoveltyDetector:
 
 
 def plan(model: Any, **more: Any) -> Plan:
-    judge = judge_of(model, ["a", "b"], more.pop("explain", 0))
+    explain = more.pop("explain", 0)
+    judge = judge_of(model, ["a", "b"] if explain else None, explain)
     whole = Plan(
         files.dumps(model), judge, {"key0": types.StringType()}, judge.fields(), ["a", "b"], 1.0,
         "learn", "raise", False, 8, None, 2**28,

@@ -14,6 +14,7 @@ import numpy as np
 from onkel.app.errors import UsageProblem
 from onkel.app.live.board import PERIOD, Block, Board
 from onkel.app.run.session import Session
+from onkel.judge import Marks, marks_of_alerts, marks_of_labels, marks_of_numbers, worst
 
 TASKS = {"detect": "novelty", "classify": "classification", "regress": "regression"}
 SHOWN = 3
@@ -43,11 +44,12 @@ class Live:
         self._seen = session.last
         block, columns = session.last
         task = TASKS[session.settings.task]
-        value, limit, mark = _drawn(task, columns) if columns else (None, None, None)
+        drawn = marks(task, columns) if columns else Marks()
         X, names = block.X, session.source.schema.features
         numbers = self._numbers(session)
         self.board.publish(
-            self.name, Block(task, len(block.rows), value, limit, mark, X, names, numbers)
+            self.name,
+            Block(task, len(block.rows), drawn.value, drawn.limit, drawn.mark, X, names, numbers),
         )
         if task == "novelty" and columns:
             self._alerts(block.rows, columns)
@@ -65,23 +67,21 @@ class Live:
             "mistakes": summary.get("mistakes"),
         }  # fmt: skip
         now, model = time.monotonic(), session.models.newest()
-        if now >= self._next and model is not None and hasattr(model, "_learner"):
+        if now >= self._next and model is not None and model.__sklearn_is_fitted__():
             self._next = now + PERIOD
             found["terms"] = int(model.n_terms_)
         return found
 
     def _alerts(self, rows: Any, columns: dict[str, Any]) -> None:
         """Show the alerts of a block that are farthest below their thresholds."""
-        alert = np.asarray(columns["alert"], bool)
-        gap = np.asarray(columns["score"], float) - np.asarray(columns["threshold"], float)
-        worst = np.argsort(np.where(alert, gap, np.inf), kind="stable")[: min(SHOWN, alert.sum())]
-        for i in sorted(worst.tolist()):
+        score, limit = (np.asarray(columns[n], float) for n in ("score", "threshold"))
+        for i in sorted(worst(score, limit, np.asarray(columns["alert"], bool), SHOWN)):
             self.board.alert(
                 self.name,
                 {
                     "t": int(rows[i]) + 1,
-                    "score": float(columns["score"][i]),
-                    "threshold": float(columns["threshold"][i]),
+                    "score": float(score[i]),
+                    "threshold": float(limit[i]),
                     "sentence": columns["why"][i],
                     "features": [],
                 },
@@ -92,25 +92,24 @@ def _rest(share: float | None) -> float | None:
     return None if share is None else 1.0 - share
 
 
-def _drawn(task: str, columns: dict[str, Any]) -> tuple[Any, Any, Any]:
-    """Return what is drawn of each row, its limit, and whether it is marked."""
+def marks(task: str, columns: dict[str, Any]) -> Marks:
+    """Return what is drawn of the rows of a block that have a target."""
     if task == "novelty":
         score, limit = (np.asarray(columns[n], float) for n in ("score", "threshold"))
-        return score, limit, np.asarray(columns["alert"], bool)
-    known = np.array([y is not None for y in columns["target"]], bool)
+        return marks_of_alerts(score, limit, np.asarray(columns["alert"], bool))
+    at = [i for i, y in enumerate(columns["target"]) if y is not None]
+    found, target = ([columns[n][i] for i in at] for n in ("prediction", "target"))
     if task == "classification":
-        wrong = np.asarray(columns["_wrong"], bool)[known]
-        return wrong.astype(float), None, wrong
-    error = np.array([e for e in columns["_error"] if e is not None], float)
+        return marks_of_labels(found, target)
+    return marks_of_numbers([v or 0.0 for v in found], target, _halves(columns, at))
+
+
+def _halves(columns: dict[str, Any], at: list[int]) -> list[float] | None:
+    """Return half the widths of the intervals; 0 where nothing was known."""
     if "low" not in columns:
-        return error, None, None
-    pairs = zip(columns["low"], columns["high"], known.tolist(), strict=True)
-    half = np.array([_half(lo, hi) for lo, hi, there in pairs if there])
-    return error, half, error > half
-
-
-def _half(low: float | None, high: float | None) -> float:
-    return 0.0 if low is None or high is None else (high - low) / 2
+        return None
+    low, high = ([columns[n][i] for i in at] for n in ("low", "high"))
+    return [0.0 if lo is None else (hi - lo) / 2 for lo, hi in zip(low, high, strict=True)]
 
 
 def address_of(text: str) -> tuple[str, int]:

@@ -34,7 +34,7 @@ def inferred(settings: RunSettings, source: Source) -> dict[str, Any]:
     model = settings.estimator()
     return {
         "format": source.format, "rows_looked_at": len(X), "columns": columns,
-        "model": repr(model), "kernel": repr(model._part("kernel", model.kernel)),
+        "model": repr(model), "kernel": repr(model.part("kernel")),
         "gamma": settings.gamma or 1.0 / max(len(places), 1),
         **_precision(settings, X, source.schema.features),
     }  # fmt: skip

@@ -18,7 +18,7 @@ import numpy as np
 from onkel.app.errors import RunError, SourceProblem
 from onkel.app.run.checkpoint import Checkpoint, State
 from onkel.app.run.counters import Counters
-from onkel.app.run.judges import JUDGES, Finish
+from onkel.app.run.counting import COUNTINGS, Finish
 from onkel.app.run.outputs import FileSink, Sink, header, lines
 from onkel.app.run.settings import RunSettings
 from onkel.app.run.store import Models
@@ -76,7 +76,7 @@ class Session:
 
     def __post_init__(self) -> None:
         schema = self.source.schema
-        self.judge = JUDGES[self.settings.task](self.settings, schema.features, self.counters)
+        self.counting = COUNTINGS[self.settings.task](self.settings, schema.features, self.counters)
         self._position = self.state.last.position if self.state else None
         self._saved, self._heard, self._dirty = time.monotonic(), time.monotonic(), False
         self._writer = ThreadPoolExecutor(1, "onkel-writer")
@@ -88,7 +88,7 @@ class Session:
         schema = self.source.schema
         first = ["row"] + ["id"] * (self.source.format == "kafka")
         first += [role for role in ("time", "key") if schema.at(role) is not None]
-        return [*first, *self.judge.fields]
+        return [*first, *self.counting.fields]
 
     # -- running -------------------------------------------------------------------------------
 
@@ -176,7 +176,7 @@ class Session:
         self.counters.examples += int(block.known.sum())
         if columns:
             self._write(block, columns)
-            self.counters.history.add(block.first, self.judge.sums(columns))
+            self.counters.history.add(block.first, self.counting.sums(columns))
         self.last = block, columns
         self._watch()
 
@@ -193,13 +193,13 @@ class Session:
 
     def _judged(self, block: Block) -> Finish:
         if block.keys is None:
-            return self.judge(self.models.get(""), block) if len(block.rows) else dict
+            return self.counting(self.models.get(""), block) if len(block.rows) else dict
         parts = [(which, block.part(which)) for which in _by_key(block.keys)]
-        found = [(w, self.judge(self.models.get(_first(p.keys)), p)) for w, p in parts]
+        found = [(w, self.counting(self.models.get(_first(p.keys)), p)) for w, p in parts]
         return lambda: _scattered([(w, finish()) for w, finish in found], len(block.rows))
 
     def _write(self, block: Block, columns: dict[str, Any]) -> None:
-        shown = np.flatnonzero(self.judge.shown(columns)).tolist()
+        shown = np.flatnonzero(self.counting.shown(columns)).tolist()
         if not shown:
             return
         given = {"row": block.rows, "id": block.ids, "time": block.stamps, "key": block.keys}

@@ -75,7 +75,7 @@ class RunSettings:
             model.set_params(scale=self.scale, missing=self._missing(), n_jobs=self.threads)
             self._set_inner(model)
             self._set_loss(model)
-            model._settings()
+            model.check_params()
         except ValueError as error:
             raise UsageProblem(str(error)) from None
         return model
@@ -90,14 +90,14 @@ class RunSettings:
             "--rate": ("rule__learning_rate", self.rate),
             "--window": ("expansion__terms", self.window),
         }  # fmt: skip
-        if model._part("kernel", model.kernel).domain == "strings":
+        if model.part("kernel").domain == "strings":
             raise UsageProblem(f"--kernel {self.kernel} is for texts; the columns are numbers.")
         for option, (name, value) in wanted.items():
             if value is None:
                 continue
             if name not in model.get_params():
                 part = name.partition("__")[0]
-                found = type(model._part(part, getattr(model, part))).__name__
+                found = type(model.part(part)).__name__
                 raise UsageProblem(f"{option} does not go with {found}, which has none.")
             model.set_params(**{name: value})
 
@@ -105,7 +105,7 @@ class RunSettings:
         """Let the loss's threshold follow nu: margins of a classifier, intervals of a regressor."""
         if self.task == "detect" or self.nu is None:
             return
-        kind = type(model._part("loss", model.loss))
+        kind = type(model.part("loss"))
         try:
             model.loss = kind(nu=self.nu)
         except TypeError:

@@ -18,7 +18,7 @@ from onkel.app import conduct
 from onkel.app.cli import main
 from onkel.app.errors import UsageProblem
 from onkel.app.live.board import Board
-from onkel.app.live.watch import Live, _drawn, address_of
+from onkel.app.live.watch import Live, address_of
 from onkel.app.run.session import _scattered
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from onkel.alerting import RecentScores
-from onkel.app.run.judges import ranks_at
+from onkel.judge import ranks_at
 
 
 def test_ranks_in_bounded_memory(rng) -> None:

@@ -14,7 +14,7 @@ from helpers.runs_of import json_lines, write_rows
 from onkel import NoveltyDetector, load
 from onkel.app.cli import main
 from onkel.app.run.precision import narrowed, needs_double
-from onkel.app.run.reasons import briefly
+from onkel.judge import briefly
 
 
 def onkel(*words):

@@ -1,16 +1,46 @@
-"""A few words on many alerts, where a full explanation of each would take too long."""
+"""Reasons for alerts: explanations of the worst, a few words on the others.
+
+An explanation asks the model and costs some hundred rows; the few words only compare a row with
+the means of its features.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.explain import AlertExplanation
+
 Array = NDArray[Any]
 
 FAR = 2.0
 """A second feature is named if it is so many spreads from its mean."""
+
+
+def worst(score: Array, limit: Array, alert: Array, most: int) -> list[int]:
+    """Return the places of the alerts farthest below their thresholds, the farthest first.
+
+    Examples
+    --------
+    >>> score, alert = np.array([0.3, 0.1, 0.9, 0.2]), np.array([True, True, False, True])
+    >>> worst(score, np.full(4, 0.5), alert, 2)
+    [1, 3]
+    """
+    at = np.flatnonzero(alert)
+    found: list[int] = at[np.argsort((score - limit)[at], kind="stable")][:most].tolist()
+    return found
+
+
+def explained(model: Any, row: Any, **seen: float) -> AlertExplanation:
+    """Return why a row was an alert, by a model as it was before it learned the row.
+
+    `seen` is what was found then (``score``, ``threshold``, ``rank``): rows of the same block that
+    came earlier may have moved it.
+    """
+    return replace(model.explain(row), **seen, alert=True, warming=False)
 
 
 def briefly(X: Array, mean: Array, spread: Array, names: list[str]) -> list[str]:
