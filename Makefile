@@ -103,7 +103,7 @@ test: $(DONE)/core $(DONE)/test
 	@echo "== tests, $(CORE_NAME)"
 	@env -u ONKEL_PURE -u ONKEL_LONG $(BIN)/python -m pytest $(PYTEST_FLAGS)
 
-test-all: test
+test-all: $(DONE)/core $(DONE)/all test
 	@echo "== all tests at full length, $(CORE_NAME)"
 	@env -u ONKEL_PURE ONKEL_LONG=1 $(BIN)/python -m pytest $(PYTEST_FLAGS)
 	@echo "== all tests at full length, core: numpy"

@@ -20,7 +20,7 @@ from helpers.sizes import LONG, WHY_NOT
 if not LONG:
     pytest.skip(WHY_NOT, allow_module_level=True)
 pytest.importorskip("bokeh", reason="needs Bokeh: pip install onkel[serve]")
-pytest.importorskip("playwright", reason="needs playwright: pip install onkel[test]")
+pytest.importorskip("playwright", reason="needs playwright: pip install onkel[test-all]")
 
 from playwright.sync_api import sync_playwright
 
