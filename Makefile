@@ -10,7 +10,7 @@ DONE := $(VENV)/done
 SAN := build/sanitize
 CXX_FILES := $(wildcard onkel/core/src/*.cpp onkel/core/src/*.hpp)
 CORE_FILES := pyproject.toml CMakeLists.txt $(CXX_FILES)
-SAN_TESTS := $(wildcard tests/core tests/learner/test_agreement.py tests/learner/test_one.py \
+SAN_TESTS := $(wildcard tests/core tests/learner/test_agreement.py tests/learner/test_single_rows.py \
   tests/rules/test_rules.py tests/expansions/test_centers.py tests/expansions/test_trees.py \
   tests/files/test_hostile.py)
 COMPILER := $(shell command -v $(CXX) || command -v c++ || command -v clang++)
