@@ -31,12 +31,11 @@ def some(
     found = list(cases)
     if LONG:
         return found
-    wanted = Counter(repr(level) for case in found for level in levels(case))
     seen: Counter[str] = Counter()
     kept = []
     for case in found:
         shown = [repr(level) for level in levels(case)]
-        if any(seen[level] < min(times, wanted[level]) for level in shown):
+        if any(seen[level] < times for level in shown):
             seen.update(shown)
             kept.append(case)
     return kept
