@@ -6,6 +6,7 @@ import inspect
 
 import pytest
 from helpers import cases, rule_cases
+from helpers.sizes import some
 
 from onkel import expansions, kernels, losses, rules, schedules
 
@@ -79,3 +80,18 @@ def _completable(case):
                 return False
             case = {**case, name: options[0]}
     return True
+
+
+@pytest.mark.parametrize(
+    ("factors", "possible"),
+    [
+        (cases.FACTORS, cases.possible),
+        (rule_cases.FACTORS, rule_cases.possible),
+        (rule_cases.PRIMAL_FACTORS, rule_cases.primal_possible),
+    ],
+    ids=["norma", "rules", "weights"],
+)
+def test_a_quick_run_has_every_level_too(factors, possible):
+    quick = some(cases.pairwise(factors, possible), times=1)
+    shown = {(name, repr(level)) for case in quick for name, level in case.items()}
+    assert shown == {(name, repr(level)) for name, levels in factors.items() for level in levels}

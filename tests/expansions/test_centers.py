@@ -6,12 +6,13 @@ import naive
 import numpy as np
 import pytest
 from helpers.agreement import close
+from helpers.sizes import size
 
 from onkel import KernelClassifier, KernelRegressor, bounds, expansions, kernels, losses, rules
 from onkel.core.layout import Field
 from onkel.learner import Settings, start
 
-ROWS = 120
+ROWS = size(70, 120)
 LOSSES = {
     "soft_margin": losses.SoftMargin(margin=0.8),
     "soft_margin_nu": losses.SoftMargin(nu=0.3),

@@ -127,6 +127,18 @@ def pairwise(
     factors: dict[str, tuple[Any, ...]], possible: Callable[[dict[str, Any]], bool] = possible
 ) -> list[dict[str, Any]]:
     """Return few cases in which every possible pair of levels occurs."""
+    known = repr(factors), possible
+    if known not in _FOUND:
+        _FOUND[known] = _pairwise(factors, possible)
+    return _FOUND[known].copy()
+
+
+_FOUND: dict[Any, list[dict[str, Any]]] = {}
+
+
+def _pairwise(
+    factors: dict[str, tuple[Any, ...]], possible: Callable[[dict[str, Any]], bool]
+) -> list[dict[str, Any]]:
     names = list(factors)
     missing = {
         ((a, x), (b, y))

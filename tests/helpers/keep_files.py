@@ -1,4 +1,4 @@
-"""Write the files that ``tests/files/test_kept.py`` loads for ever: once for each format version.
+"""Write the files that ``tests/files/test_old_versions.py`` loads for ever: once a format version.
 
 ``python tests/helpers/keep_files.py`` after the version has been raised, or an estimator has come;
 a file that is there stays.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import shutil
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 import onkel
+from helpers.sizes import LONG, WHY_NOT
 
 NEEDED = ("pyspark", "pandas", "pyarrow", "google.protobuf")
 
@@ -30,8 +32,11 @@ def missing_package() -> str:
     return ""
 
 
+@functools.cache
 def why_not() -> str:
     """Return why there can be no session, or nothing."""
+    if not LONG:
+        return WHY_NOT
     if missing_package():
         return missing_package()
     home = os.environ.get("JAVA_HOME")

@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 from helpers import cases, rule_cases
 from helpers.agreement import close, name_of
+from helpers.sizes import some
 
 from onkel.core.layout import Field
 from onkel.learner import merged
 
 ROWS = (30, 40, 15)
 WEIGHTS = np.array([0.5, 0.2, 0.3])
-KERNEL_CASES = cases.pairwise(cases.FACTORS)
-RULE_CASES = cases.pairwise(rule_cases.FACTORS, rule_cases.possible)
+KERNEL_CASES = some(cases.pairwise(cases.FACTORS))
+RULE_CASES = some(cases.pairwise(rule_cases.FACTORS, rule_cases.possible))
 PRIMAL_CASES = cases.pairwise(rule_cases.PRIMAL_FACTORS, rule_cases.primal_possible)
 ALL = (
     # The exponential loss at large steps: some streams carry it out of the floating range.

@@ -127,6 +127,7 @@ def test_core_is_compiled_where_there_is_a_compiler() -> None:
     assert BACKEND.startswith("compiled"), "the core did not build: pip install -v ."
 
 
+@pytest.mark.long
 @once
 def test_sdist_has_what_a_build_needs_and_no_more(built: Path) -> None:
     with tarfile.open(only(built, "onkel-*.tar.gz")) as archive:
@@ -139,6 +140,7 @@ def test_sdist_has_what_a_build_needs_and_no_more(built: Path) -> None:
     assert not [name for name in names - page if name.endswith(ends) or ".venv" in name]
 
 
+@pytest.mark.long
 @needs_compiler
 @once
 def test_wheel_has_core_types_and_no_sources(built: Path) -> None:
@@ -149,6 +151,7 @@ def test_wheel_has_core_types_and_no_sources(built: Path) -> None:
     assert not [name for name in names if name.endswith((".cpp", ".hpp")) or "tests" in name]
 
 
+@pytest.mark.long
 @needs_compiler
 @once
 def test_wheel_works_in_an_empty_environment(built: Path, fresh_python: Path) -> None:
@@ -158,6 +161,7 @@ def test_wheel_works_in_an_empty_environment(built: Path, fresh_python: Path) ->
     assert float(share) > 0.85
 
 
+@pytest.mark.long
 @once
 def test_without_a_compiler_the_wheel_is_pure_and_works(
     built: Path, fresh_python: Path, tmp_path: Path

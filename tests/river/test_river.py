@@ -9,6 +9,7 @@ import textwrap
 
 import pytest
 from helpers.river_streams import Cards, messages
+from helpers.sizes import LONG, some
 
 pytest.importorskip("river.base", reason="the River face needs River: pip install 'onkel[river]'")
 
@@ -55,7 +56,11 @@ def no_download(monkeypatch):
     monkeypatch.setattr(datasets, "CreditCard", lambda: Cards(share=0.5))
 
 
-@pytest.mark.parametrize("model", MODELS, ids=said)
+# In a quick run one of each class, but for the linear classifier, which takes them six seconds.
+QUICK = [m for m in MODELS if LONG or not isinstance(m, face.LinearClassifier)]
+
+
+@pytest.mark.parametrize("model", some(QUICK, 1, levels=lambda m: [type(m)]), ids=said)
 def test_rivers_checks(model, no_download):
     names = [check.__name__ for check in river.checks.yield_checks(model)]
     assert not model._unit_test_skips()

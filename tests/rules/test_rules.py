@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from helpers import cases, rule_cases
 from helpers.agreement import close, name_of
+from helpers.sizes import some
 
 from onkel import losses, rules
 from onkel.core.layout import Field
 
 ROWS = 70
-ALL = cases.pairwise(rule_cases.FACTORS, rule_cases.possible)
+ALL = some(cases.pairwise(rule_cases.FACTORS, rule_cases.possible), times=3)
 PRIMAL = cases.pairwise(rule_cases.PRIMAL_FACTORS, rule_cases.primal_possible)
 TOLERANCE = {"float64": 1e-9, "float32": 2e-3}
 

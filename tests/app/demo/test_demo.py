@@ -177,6 +177,7 @@ def test_report_names_no_folder_of_this_machine(html):
     assert not re.search(r"/(?:home|root|work|Users)/", html)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium to look at the page")
 @pytest.mark.parametrize("width", [1280, 400], ids=["laptop", "phone"])
 def test_browser_draws_every_figure_without_complaint(html, tmp_path, width):
@@ -195,6 +196,7 @@ def test_browser_draws_every_figure_without_complaint(html, tmp_path, width):
     assert [s for s in said if "[bokeh" not in s and "ResizeObserver" not in s] == []
 
 
+@pytest.mark.long
 @pytest.mark.skipif(core.BACKEND == "numpy", reason="minutes in plain NumPy")
 def test_what_is_said_of_other_seeds_is_true():
     """The caveat beside the result names counts; rounding may move one by a fault."""

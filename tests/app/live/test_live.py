@@ -18,7 +18,7 @@ from onkel.app import conduct
 from onkel.app.cli import main
 from onkel.app.errors import UsageProblem
 from onkel.app.live.board import Board
-from onkel.app.live.watch import Live, address_of
+from onkel.app.live.watch import Live, address_of, marks
 from onkel.app.run.session import _scattered
 
 
@@ -114,12 +114,15 @@ def test_addresses():
 def test_a_regression_by_key_is_drawn_in_the_order_of_its_rows() -> None:
     def part(*at):
         targets = [float(i) for i in at]
-        columns = {"prediction": targets, "low": [t - 1 - t / 10 for t in targets]}
+        columns = {
+            "prediction": [t - t / 10 for t in targets],
+            "low": [t - 1 - t / 10 for t in targets],
+        }
         columns["high"] = [t + 1 + t / 10 for t in targets]
-        columns |= {"target": targets, "_error": [t / 10 for t in targets]}
-        return np.array(at), {**columns, "_inside": [True] * len(at)}
+        return np.array(at), {**columns, "target": targets}
 
-    error, half, mark = _drawn("regression", _scattered([part(0, 2), part(1, 3)], 4))
+    drawn = marks("regression", _scattered([part(0, 2), part(1, 3)], 4))
+    error, half, mark = drawn.value, drawn.limit, drawn.mark
     np.testing.assert_allclose(error, [0.0, 0.1, 0.2, 0.3])
     np.testing.assert_allclose(half, [1.0, 1.1, 1.2, 1.3])
     assert not mark.any()

@@ -15,9 +15,12 @@ import numpy as np
 import pytest
 from helpers.page_checks import AUDIT, FRAMES, INKED
 from helpers.serving import Client, served
+from helpers.sizes import LONG, WHY_NOT
 
+if not LONG:
+    pytest.skip(WHY_NOT, allow_module_level=True)
 pytest.importorskip("bokeh", reason="needs Bokeh: pip install onkel[serve]")
-pytest.importorskip("playwright", reason="needs playwright: pip install onkel[test]")
+pytest.importorskip("playwright", reason="needs playwright: pip install onkel[test-all]")
 
 from playwright.sync_api import sync_playwright
 

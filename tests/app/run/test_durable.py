@@ -18,6 +18,7 @@ import pytest
 
 pytest.importorskip("click", reason="needs click: pip install onkel[cli]")
 from helpers.runs_of import begin, command, environment, json_lines, write_rows
+from helpers.sizes import size
 
 from onkel.app.errors import OutputProblem, StateProblem
 from onkel.app.run import faults
@@ -62,7 +63,7 @@ def run(rows: Path, folder: Path, *more, **env: str):
 
 
 @pytest.mark.parametrize("point", faults.POINTS)
-@pytest.mark.parametrize("count", [1, 5])
+@pytest.mark.parametrize("count", size([5], [1, 5]))
 def test_a_death_at_a_chosen_moment_changes_nothing(rows, uncut, tmp_path, point, count) -> None:
     assert run(rows, tmp_path, ONKEL_FAULT=f"{point}:{count}").returncode == -signal.SIGKILL
     done = run(rows, tmp_path)
@@ -70,6 +71,7 @@ def test_a_death_at_a_chosen_moment_changes_nothing(rows, uncut, tmp_path, point
     assert results(tmp_path) == uncut
 
 
+@pytest.mark.long
 def test_deaths_one_after_another(rows, uncut, tmp_path) -> None:
     for i, point in enumerate(faults.POINTS * 2):
         run(rows, tmp_path, ONKEL_FAULT=f"{point}:{1 + i % 3}")
@@ -77,6 +79,7 @@ def test_deaths_one_after_another(rows, uncut, tmp_path) -> None:
     assert results(tmp_path) == uncut
 
 
+@pytest.mark.long
 def test_kills_at_random_moments(rows, uncut, tmp_path) -> None:
     chance = random.Random("random moments")
     words = ["detect", rows, "--state", tmp_path / "s", "-o", tmp_path / "out", *HOW]
@@ -89,6 +92,7 @@ def test_kills_at_random_moments(rows, uncut, tmp_path) -> None:
     assert results(tmp_path) == uncut
 
 
+@pytest.mark.long
 def test_models_by_key_survive_too(rows, tmp_path) -> None:
     more = ["--key", "who", "--models-in-memory", 5]
     whole, cut = tmp_path / "whole", tmp_path / "cut"
@@ -101,7 +105,7 @@ def test_models_by_key_survive_too(rows, tmp_path) -> None:
     assert results(cut) == results(whole)
 
 
-@pytest.mark.parametrize("harm", ["torn", "missing", "flipped"])
+@pytest.mark.parametrize("harm", size(["torn"], ["torn", "missing", "flipped"]))
 def test_a_newest_model_that_the_disk_lost_costs_one_generation(
     rows, uncut, tmp_path, harm
 ) -> None:

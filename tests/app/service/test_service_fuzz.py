@@ -7,10 +7,11 @@ import os
 
 import numpy as np
 from helpers.serving import Client, served
+from helpers.sizes import size
 
 from onkel import files
 
-ROUNDS = int(os.environ.get("ONKEL_FUZZ", "800"))
+ROUNDS = int(os.environ.get("ONKEL_FUZZ", size("150", "800")))
 WEIRD = [
     None, True, -1, 0, 1, 2**63, 10**30, 1e308, -1e-320, "", "a", "\x00", "ü" * 300,
     "../../etc/passwd", [], [[]], [None], {}, {"name": "norma"}, {"name": []}, [[1.0, 2.0]],

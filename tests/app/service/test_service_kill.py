@@ -13,11 +13,12 @@ import time
 
 import numpy as np
 from helpers.serving import Client, Process
+from helpers.sizes import size
 from safetensors.numpy import load
 
 from onkel import KernelRegressor, NoveltyDetector, files
 
-KILLS = int(os.environ.get("ONKEL_KILLS", "6"))
+KILLS = int(os.environ.get("ONKEL_KILLS", size("1", "6")))
 ROWS = 40
 
 
