@@ -1,4 +1,4 @@
-"""The learner in the primal: weights over features, one row after another (A02 (2), CR (0.4))."""
+"""The learner in the primal: weights over features, one row after another (SPEC sections 4, 7)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Blocks are exact. A block of rows is computed against the stored terms with one product, against
 itself with another; then the scalar steps run on those numbers, one row after another, as if the
-rows had come singly.
+rows had come singly (SPEC section 10).
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from helpers.spark_session import why_not
 
 import onkel
 from onkel import KernelClassifier, KernelRegressor, NoveltyDetector, losses, rules
+from onkel.streams import sources
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -222,6 +223,20 @@ def test_the_api_page_lists_its_topics() -> None:
     assert not stray, f"docs/api.md does not link to {stray}"
     modules = [n for n in onkel.__all__ if isinstance(getattr(onkel, n), ModuleType)]
     assert not [n for n in modules if f"`{n}`" not in text]
+
+
+def test_signatures_are_those_of_inspect_and_short() -> None:
+    shown = runpy.run_path(str(DOCS / "conf.py"))["signature_of"]
+    text, _ = shown(None, "class", "onkel.KernelClassifier", KernelClassifier)
+    assert text.startswith("(kernel='gaussian', loss='soft_margin', rule='norma'")
+    assert shown(None, "class", "Reading", sources.Reading)[0].count("=...") == 2  # two factories
+    assert shown(None, "method", "bind", rules.Norma.bind) == ("(loss, space=...)", "")
+    assert shown(None, "attribute", "losses", rules.Norma.losses) is None
+
+
+@pytest.mark.parametrize(("name", "most"), [("README.md", 110), ("DESIGN.md", 160)])
+def test_the_first_pages_stay_short(name: str, most: int) -> None:
+    assert len((ROOT / name).read_text("utf-8").splitlines()) <= most
 
 
 def test_every_name_in_a_registry_is_written_somewhere() -> None:
