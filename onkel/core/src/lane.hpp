@@ -10,9 +10,9 @@
 #include <memory>
 
 #include "api.hpp"
-#include "hand.hpp"
+#include "row_tile.hpp"
 #include "steps.hpp"
-#include "team.hpp"
+#include "threads.hpp"
 
 namespace {
 
