@@ -11,7 +11,9 @@ import math
 import zlib
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
+
+CodeT = TypeVar("CodeT", bound=IntEnum)
 
 LANES = 64
 """Terms side by side in one panel; panels are laid out [panel][feature][lane]."""
@@ -115,12 +117,17 @@ def known(what: str, kind: type[IntEnum], code: Any) -> str:
     )
 
 
-def operation_of(code: Any) -> Op:
-    """Return the row of an operation; raise a ValueError that lists them where there is none."""
+def row_of(kind: type[CodeT], what: str, code: Any) -> CodeT:
+    """Return the row of a code; raise a ValueError that lists them where there is none."""
     try:
-        return Op(code)  # type: ignore[call-arg]
+        return kind(code)
     except ValueError:
-        raise ValueError(f"onkel core: {known('kernel operation', Op, code)}.") from None
+        raise ValueError(f"onkel core: {known(what, kind, code)}.") from None
+
+
+def operation_of(code: Any) -> Op:
+    """Return the row of a kernel operation."""
+    return row_of(Op, "kernel operation", code)
 
 
 def reads_of(program: Iterable[Node]) -> set[Reads]:

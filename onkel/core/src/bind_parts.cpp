@@ -6,7 +6,7 @@ namespace seam {
 namespace {
 
 void check_span(onkel::Op op, const char* name, const onkel::Span& span, double value) {
-  const auto text = [](double x) { return nb::cast<std::string>(nb::repr(nb::float_(x))); };
+  const auto text = [](double x) { return std::string(nb::repr(nb::float_(x)).c_str()); };
   if (span.given && !(value >= span.low && value <= span.high))
     require(false, std::string("kernel operation ") + onkel::kOpNames[static_cast<int>(op)] + ": " +
                        name + " must lie in [" + text(span.low) + ", " + text(span.high) +
