@@ -10,7 +10,7 @@ from helpers.sizes import size, some
 from onkel.gpu import check
 from onkel.gpu.launch import MODES
 
-ROWS, BLOCK = size((30, 16), (110, 64))
+ROWS, BLOCK = size((24, 16), (110, 64))
 CASES = check.cases(quick=False)
 
 

@@ -26,8 +26,8 @@ from onkel.app.outputs import FileSink
 from onkel.app.state import Checkpoint, State
 from onkel.app.store import read
 
-ROWS = 3000
-HOW = ["--window", 200, "--block", 128, "--every", 0, "--nu", 0.05, "--explain", "auto"]
+ROWS, BLOCK = size((1500, 64), (3000, 128))  # as many blocks
+HOW = ["--window", 200, "--block", BLOCK, "--every", 0, "--nu", 0.05, "--explain", "auto"]
 
 
 @pytest.fixture(scope="module")
