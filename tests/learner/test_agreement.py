@@ -11,7 +11,7 @@ from helpers.sizes import some
 from onkel.core.layout import Field
 
 ROWS = 90
-ALL = some(cases.pairwise(cases.FACTORS), times=4)
+ALL = some(cases.pairwise(cases.FACTORS), times=3)
 TOLERANCE = {"float64": 1e-10, "float32": 1e-4}
 
 
