@@ -32,7 +32,7 @@ help:
 	@echo "make test-all   that, then all of it at full length: both cores, Spark, browser"
 	@echo "make setup      .venv with onkel and what the demonstration needs"
 	@echo "make setup-all  .venv with every extra"
-	@echo "make lint       formatting, style, types, direction of imports"
+	@echo "make lint       formatting, style, types, direction of imports, private names"
 	@echo "make format     format Python and C++"
 	@echo "make bench      the benchmarks, to reports/ (twenty minutes; bench-quick: two minutes)"
 	@echo "make reproduce  the papers' figures, published numbers, streams under drift: one page, to reports/"
@@ -119,6 +119,8 @@ lint: $(DONE)/core $(DONE)/lint
 	@$(BIN)/mypy
 	@echo "== imports point one way"
 	@$(BIN)/lint-imports --no-logo
+	@echo "== private names stay at home"
+	@$(BIN)/python tools/private_names.py
 	@echo "== clang-format"
 	@$(BIN)/clang-format --dry-run -Werror $(CXX_FILES)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
@@ -10,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel import diagnostics, inputs
-from onkel import learner as learners
 from onkel.clock import check_order, times_of
 from onkel.estimators.locks import locked
 from onkel.estimators.saving import Saving
@@ -103,14 +101,6 @@ class Estimator(Saving):
                 self.feature_names_in_ = names
         self._learner = learner
         self.__dict__.pop("_one", None)
-
-    def _wider(self, values: Array) -> Self:
-        """Return this model for rows with more features, which had these values until now."""
-        other = copy.copy(self)
-        other._learner = learners.with_features(self._fitted(), values)
-        learned = {k: v for k, v in vars(other).items() if k.endswith("_")}
-        vars(other).update(copy.deepcopy(learned))  # a single row changes some of them in place
-        return other
 
     def _single(self) -> One | None:
         """Return what takes rows one by one, if that is possible here."""
@@ -297,8 +287,7 @@ class Estimator(Saving):
 
     def __sklearn_tags__(self) -> Any:
         """Describe this estimator to scikit-learn (which has been imported by whoever asks)."""
-        from sklearn.utils import Tags, TargetTags
-        from sklearn.utils._tags import InputTags
+        from sklearn.utils import InputTags, Tags, TargetTags
 
         strings, gaps = self._takes()
         return Tags(

@@ -30,7 +30,7 @@ def locked(method: Method) -> Method:
     """Let a method wait until no other call is at the same model."""
 
     @wraps(method)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(self: Locked, *args: Any, **kwargs: Any) -> Any:
         with self._lock:
             return method(self, *args, **kwargs)
 

@@ -363,7 +363,7 @@ def use(model: Any, rows: Any) -> None:
     for made in (model, *(members if isinstance(members, (list, tuple)) else ())):
         if getattr(getattr(made, "__dict__", {}).get("expansion"), "sample", None) == 2**31:
             return  # a parameter like any other, but such a reservoir takes 8 bytes for each row
-    begun = model._begun()
+    begun = model
     dtype = begun._learner.dtype if hasattr(begun, "_learner") else "f8"
     rows = rows if type(rows) is list else rows.astype(dtype)
     y = np.arange(len(rows)) % 2

@@ -19,6 +19,7 @@ from onkel import (
     losses,
     rules,
 )
+from onkel.estimators.inside import widened
 
 SLOW = rules.Norma(learning_rate=0.05)
 POLYNOMIAL = kernels.Polynomial(2, 0.2, 1.0)
@@ -69,7 +70,7 @@ def both(make, X, y, value, early=120, **params):
     dense, wide = make(**params), make(**params)
     want = dense.predict_then_learn(X, y)
     first = wide.predict_then_learn(np.ascontiguousarray(X[:early, :2]), y[:early])
-    wide = wide._wider(np.array([0.0, value]))
+    wide = widened(wide, np.array([0.0, value]))
     return want, np.concatenate([first, wide.predict_then_learn(X[early:], y[early:])])
 
 
@@ -98,7 +99,7 @@ def test_f_is_the_sum_over_the_same_terms(rng, expansion, scale):
     kernel = kernels.Additive(kernels.Exponential(0.7), weights="mean")
     X, y = late_columns(rng, 5.0)
     reg = KernelRegressor(kernel, rule=SLOW, expansion=expansion, scale=scale)
-    learner = reg.partial_fit(X[:120, :2], y[:120])._wider(np.array([0.0, 5.0]))._learner
+    learner = widened(reg.partial_fit(X[:120, :2], y[:120]), np.array([0.0, 5.0]))._learner
     terms, frame, targets = learner.terms, learner.frame, learner.targets
     rows = np.column_stack([reg._learner.terms.raw_rows(), np.tile([0.0, 5.0], (terms.count, 1))])
     np.testing.assert_allclose(terms.raw_rows(), rows, atol=1e-12)
@@ -115,12 +116,12 @@ def test_a_linear_weight_of_what_was_constant(rng):
     """theta = sum of a_i x_i: v times the sum of the a_i, which the terms know one by one."""
     X, y = rng.normal(size=(80, 2)), rng.normal(size=80)
     rule = rules.Norma(learning_rate=0.05, regularization=0.1)
-    primal = LinearRegressor(rule=rule, scale=False).partial_fit(X, y)._wider(np.array([3.0]))
+    primal = widened(LinearRegressor(rule=rule, scale=False).partial_fit(X, y), np.array([3.0]))
     dual = KernelRegressor("linear", rule=rule, scale=False).partial_fit(X, y)
     learner = dual._learner
     a = learner.terms.coefs(0, learner.terms.count)[:, 0] * learner._units()[0]
     np.testing.assert_allclose(primal.coef_, [*(a @ dual._learner.terms.raw_rows()), 3 * a.sum()])
-    wide = dual._wider(np.array([3.0]))
+    wide = widened(dual, np.array([3.0]))
     query = rng.normal(size=(5, 3))
     np.testing.assert_allclose(primal.predict(query), wide.predict(query), rtol=1e-9)
 
@@ -129,8 +130,8 @@ def test_the_average_of_linear_hypotheses_gains_a_weight_too(rng):
     """Against the average over terms, each of which gains the constant."""
     X, y = rng.normal(size=(80, 2)), rng.normal(size=80)
     params = {"rule": rules.Norma(learning_rate=0.05), "scale": False, "average": True}
-    primal = LinearRegressor(**params).partial_fit(X, y)._wider(np.array([3.0]))
-    dual = KernelRegressor("linear", **params).partial_fit(X, y)._wider(np.array([3.0]))
+    primal = widened(LinearRegressor(**params).partial_fit(X, y), np.array([3.0]))
+    dual = widened(KernelRegressor("linear", **params).partial_fit(X, y), np.array([3.0]))
     query = rng.normal(size=(5, 3))
     np.testing.assert_allclose(primal.predict(query), dual.predict(query), rtol=1e-9)
 
@@ -138,7 +139,7 @@ def test_the_average_of_linear_hypotheses_gains_a_weight_too(rng):
 def test_the_norm_is_taken_anew(rng):
     X, y = rng.normal(size=(60, 2)), rng.normal(size=60)
     reg = KernelRegressor("gaussian", rule=rules.Norma(track_norm=True), scale=False)
-    wide = reg.partial_fit(X, y)._wider(np.zeros(2))
+    wide = widened(reg.partial_fit(X, y), np.zeros(2))
     learner, n = wide._learner, wide.n_terms_
     a = learner.terms.coefs(0, n)[:, 0] * learner._units()[0]
     rows = learner.terms.raw_rows()
@@ -153,11 +154,11 @@ def test_the_norm_is_taken_anew(rng):
 
 def test_what_follows_from_the_number_of_features_follows_it(rng):
     X, y = rng.normal(size=(50, 2)), rng.normal(size=50)
-    wide = KernelRegressor("gaussian").partial_fit(X, y)._wider(np.zeros(3))
+    wide = widened(KernelRegressor("gaussian").partial_fit(X, y), np.zeros(3))
     assert wide._learner.kernel.gamma == 1 / 5
     assert wide.n_features_in_ == 5
     fresh = LinearRegressor().partial_fit(np.zeros((1, 5)), [0.0])
-    grown = LinearRegressor().partial_fit(X, y)._wider(np.zeros(3))
+    grown = widened(LinearRegressor().partial_fit(X, y), np.zeros(3))
     assert grown._learner.rule.constant == fresh._learner.rule.constant
     assert grown.diagnostics_["memory"] == fresh.diagnostics_["memory"]
 
@@ -166,13 +167,13 @@ def test_the_narrow_model_stays_as_it_is(rng):
     X, y = rng.normal(size=(60, 2)), rng.choice(["a", "b", "c"], size=60)
     narrow = KernelClassifier().partial_fit(X, y)
     before = pickle.dumps(narrow)
-    wide = narrow._wider(np.array([1.0]))
+    wide = widened(narrow, np.array([1.0]))
     for label in "abc":
         wide.learn_one(np.array([0.0, 1.0, 2.0]), label)
     wide.partial_fit(rng.normal(size=(30, 3)), rng.choice(["a", "d"], size=30))
     assert pickle.dumps(narrow) == before
     binary = KernelClassifier().partial_fit(X, X[:, 0] > 0)
-    wide = binary._wider(np.array([1.0]))
+    wide = widened(binary, np.array([1.0]))
     counts = dict(binary.class_count_)
     wide.learn_one(np.zeros(3), True)
     assert binary.class_count_ == counts
@@ -183,13 +184,13 @@ def test_what_cannot_grow_says_so(rng):
     X, y = rng.normal(size=(20, 2)), rng.normal(size=20)
     points = expansions.Centers([[0.0, 0.0], [1.0, 1.0]])
     with pytest.raises(ValueError, match="the points have 2 features, the rows 3"):
-        KernelRegressor(expansion=points).partial_fit(X, y)._wider(np.zeros(1))
+        widened(KernelRegressor(expansion=points).partial_fit(X, y), np.zeros(1))
     kernel = kernels.Additive([kernels.Exponential(), kernels.Exponential()])
     with pytest.raises(ValueError, match="kernel has 2 entries, but the rows have 3"):
-        KernelRegressor(kernel).partial_fit(X, y)._wider(np.zeros(1))
+        widened(KernelRegressor(kernel).partial_fit(X, y), np.zeros(1))
     texts = KernelRegressor(kernels.Spectrum()).partial_fit(["abc", "def"], [0.0, 1.0])
     with pytest.raises(ValueError, match="no features"):
-        texts._wider(np.zeros(1))
+        widened(texts, np.zeros(1))
 
 
 def test_classes_and_linear_classifiers_grow_too(rng):
@@ -202,7 +203,7 @@ def test_classes_and_linear_classifiers_grow_too(rng):
     ):
         dense, wide = make(), make()
         want = dense.predict_then_learn(X, y, output="decision")
-        wide = wide.partial_fit(X[:100, :2], y[:100])._wider(np.zeros(1))
+        wide = widened(wide.partial_fit(X[:100, :2], y[:100]), np.zeros(1))
         got = wide.predict_then_learn(X[100:], y[100:], output="decision")
         assert wide.diagnostics_["mistakes"] == dense.diagnostics_["mistakes"]
         np.testing.assert_allclose(got, want[100:], rtol=1e-9, atol=1e-9)
