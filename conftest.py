@@ -13,6 +13,8 @@ NEEDS = {
         "onkel/app/dashboard.py",
     ],
 }
+collect_ignore = ["tests/gpu/steps_on_device.py"]
+"""Imported by tests, after they have said where Triton is to run."""
 collect_ignore_glob = [
     path
     for needs, paths in NEEDS.items()

@@ -44,7 +44,7 @@ def slow_rule():
 
 
 def ascending(model):
-    return bool((np.diff(model._learner.terms.ages_from(0, model.n_terms_)) > 0).all())
+    return bool((np.diff(model._learner.terms.births_from(0, model.n_terms_)) > 0).all())
 
 
 @pytest.mark.parametrize("rows", [3, 30])

@@ -15,7 +15,7 @@ from onkel.clock import check_order, times_of
 from onkel.estimators.guard import guarded
 from onkel.estimators.saving import Saving
 from onkel.explain import details
-from onkel.learner import Learner, One, Settings
+from onkel.learner import Learner, Settings, SingleRow
 from onkel.params import Accept
 
 Array = NDArray[Any]
@@ -111,14 +111,14 @@ class Estimator(Saving):
         vars(other).update(copy.deepcopy(learned))  # a single row changes some of them in place
         return other
 
-    def _single(self) -> One | None:
+    def _single(self) -> SingleRow | None:
         """Return what takes rows one by one, if that is possible here."""
-        one: One | None = self.__dict__.get("_one")
+        one: SingleRow | None = self.__dict__.get("_one")
         learner: Any = self.__dict__.get("_learner")
         if one is None or not one.holds(learner):
-            if not One.fits(learner):
+            if not SingleRow.fits(learner):
                 return None
-            one = self._one = One(learner)
+            one = self._one = SingleRow(learner)
         return one
 
     @staticmethod
@@ -134,7 +134,7 @@ class Estimator(Saving):
             return None
         return X[0], y.item() if y.ndim == 1 else y[0]
 
-    def _quick(self, row: Any, y: Any, time: Any = None) -> One | None:
+    def _quick(self, row: Any, y: Any, time: Any = None) -> SingleRow | None:
         """Learn one row the cheap way, if that is possible; else None, and nothing changed."""
         one = self._single()
         return one if one is not None and one.learn(row, y, time) else None

@@ -12,7 +12,7 @@ from onkel import core
 from onkel.core import Queries
 from onkel.core.frame import Frame
 from onkel.core.layout import LANES
-from onkel.expansions.journal import Journal
+from onkel.expansions.undo_log import UndoLog
 from onkel.kernels import Kernel
 from onkel.kernels.base import diag_of_norms
 from onkel.saved import Saved
@@ -36,7 +36,7 @@ class DenseTerms:
         self.limit = limit
         self.head = 0
         self.count = 0
-        self.journal: Journal | None = None
+        self.undo_log: UndoLog | None = None
         self.weights: Array | None = None
         """The coefficients in the rows' own type, while the fast lane keeps them."""
         self._allocate(0, columns)
@@ -77,7 +77,7 @@ class DenseTerms:
         panel, lane = self.slots(start, stop)
         return self.coef[panel, :, lane]
 
-    def ages_from(self, start: int, stop: int) -> Array:
+    def births_from(self, start: int, stop: int) -> Array:
         """Return the births of some terms."""
         panel, lane = self.slots(start, stop)
         return self.births[panel * LANES + lane]
@@ -177,12 +177,11 @@ class DenseTerms:
         :meth:`end`, what is overwritten is noted; copying all terms would cost more than a short
         call.
         """
-        journal = Journal(dict(origin.__dict__))
-        self.journal = journal
+        log = self.undo_log = UndoLog(dict(origin.__dict__))
 
         def undo() -> DenseTerms:
             restored = object.__new__(type(origin))
-            restored.__dict__.update(journal.restored())
+            restored.__dict__.update(log.restored())
             return restored
 
         return undo
@@ -193,12 +192,12 @@ class DenseTerms:
 
     def end(self) -> None:
         """What :meth:`begin` keeps is not needed any more."""
-        self.journal = None
+        self.undo_log = None
 
     def _write(self, array: Array, where: Any, values: Any) -> None:
         self.weights = None
-        if self.journal is not None:
-            self.journal.note(array, where)
+        if self.undo_log is not None:
+            self.undo_log.note(array, where)
         array[where] = values
 
     # -- changing ------------------------------------------------------------------------------
@@ -262,7 +261,7 @@ class DenseTerms:
     def select(self, keep: Array) -> None:
         """Keep only some terms."""
         rows, coef = self.rows(0, self.count)[keep], self.coefs(0, self.count)[keep]
-        births = self.ages_from(0, self.count)[keep]
+        births = self.births_from(0, self.count)[keep]
         panel, lane = self.slots(0, self.count)
         norms = self.norms[panel, lane][keep]
         self._refill(len(self.panels), rows, norms, coef, births)
@@ -302,7 +301,7 @@ class DenseTerms:
 
     def __getstate__(self) -> dict[str, Any]:
         """What the fast lane keeps beside the terms can be made again."""
-        return {**self.__dict__, "weights": None, "journal": None}
+        return {**self.__dict__, "weights": None, "undo_log": None}
 
     # -- files ---------------------------------------------------------------------------------
 
@@ -338,7 +337,7 @@ class DenseTerms:
         for name, nothing in held.items():
             if np.any(np.ascontiguousarray(nothing).view(np.uint8)):  # -0.0 is something
                 raise saved.refuse(name, "must be 0 where there is no term")
-        births = self.ages_from(0, self.count)
+        births = self.births_from(0, self.count)
         if np.any(np.diff(births) <= 0) or np.any(births < 1) or np.any(births > t):
             raise saved.refuse("births", f"must increase, from 1 to {t} at most")
 
@@ -352,7 +351,7 @@ class DenseTerms:
         rows, oldest = len(data[0]), int(data[5][-1])
         if min(self.count + rows, cap) > len(self.births):
             self._grow(min(self.count + rows, cap))
-        if self.journal is not None:
+        if self.undo_log is not None:
             going = max(self.older_than(oldest), self.count + rows - cap, 0)
             self._note_ring(min(going, self.count), rows)
         program, numbers, invariant, clip, arrays = self._bound()
@@ -364,17 +363,17 @@ class DenseTerms:
 
     def _note_ring(self, going: int, coming: int) -> None:
         """Note what the next rows may overwrite: so many of the oldest, so many behind the last."""
-        assert self.journal is not None
+        assert self.undo_log is not None
         if 2 * (going + coming) > len(self.births):
-            self.journal.copy_now()
+            self.undo_log.copy_now()
             return
         panel, lane = self.slots(0, going)
-        self.journal.note(self.coef, (panel, slice(None), lane))
+        self.undo_log.note(self.coef, (panel, slice(None), lane))
         panel, lane = self.slots(self.count, self.count + coming)
-        self.journal.note(self.panels, (panel, slice(None), lane))
-        self.journal.note(self.norms, (panel, lane))
-        self.journal.note(self.coef, (panel, slice(None), lane))
-        self.journal.note(self.births, (panel * LANES + lane,))
+        self.undo_log.note(self.panels, (panel, slice(None), lane))
+        self.undo_log.note(self.norms, (panel, lane))
+        self.undo_log.note(self.coef, (panel, slice(None), lane))
+        self.undo_log.note(self.births, (panel * LANES + lane,))
 
     def _bound(self) -> tuple[Any, ...]:
         """Program, frame and arrays, as the compiled core takes them."""

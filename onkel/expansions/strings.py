@@ -81,7 +81,7 @@ class StringTerms:
         rows = [t[1] for t in islice(self.terms, start, stop)]
         return np.array(rows).reshape(-1, self.columns)
 
-    def ages_from(self, start: int, stop: int) -> Array:
+    def births_from(self, start: int, stop: int) -> Array:
         """Return the births of some terms."""
         return np.array([t[2] for t in islice(self.terms, start, stop)], np.int64)
 
@@ -181,7 +181,7 @@ class StringTerms:
             "which": np.array([i for i, _ in found], np.int64),
             "amounts": np.array([amount for _, amount in found], np.float64),
             "coef": coef,
-            "births": self.ages_from(0, self.count),
+            "births": self.births_from(0, self.count),
         }
 
     def restore(self, saved: Saved, columns: int, t: int) -> None:

@@ -78,7 +78,7 @@ class TreeTerms(DenseTerms):
         self.trees = self._empty(self.columns)
         if n:
             z, coef = self.frame.z(self.rows(0, n)), self.coefs(0, n)
-            births = self.ages_from(0, n)
+            births = self.births_from(0, n)
             self.trees.build(*map(np.ascontiguousarray, (z, coef, births)), list(layout))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -155,7 +155,7 @@ class TreeTerms(DenseTerms):
 
     def end(self) -> None:
         """What :meth:`begin` keeps is not needed any more."""
-        if self.journal is not None and self.trees.in_transaction:
+        if self.undo_log is not None and self.trees.in_transaction:
             self.trees.commit()
         super().end()
 
@@ -164,7 +164,7 @@ class TreeTerms(DenseTerms):
     def drop(self, count: int) -> None:
         """Let the oldest terms go."""
         if count:
-            z, births = self.frame.z(self.rows(0, count)), self.ages_from(0, count)
+            z, births = self.frame.z(self.rows(0, count)), self.births_from(0, count)
             self.trees.erase(np.ascontiguousarray(z), births)
         super().drop(count)
 
@@ -179,7 +179,7 @@ class TreeTerms(DenseTerms):
         """Add to the coefficients of some terms, counted from the oldest."""
         super().add_to(which, coef)
         panel_rows = np.concatenate([self.rows(i, i + 1) for i in which.tolist()])
-        births = np.concatenate([self.ages_from(i, i + 1) for i in which.tolist()])
+        births = np.concatenate([self.births_from(i, i + 1) for i in which.tolist()])
         z = np.ascontiguousarray(self.frame.z(panel_rows))
         self.trees.add(z, births, np.ascontiguousarray(coef))
 

@@ -100,7 +100,7 @@ def _held(learner: Learner, mix: Array) -> Held:
     def raw(i: Any, j: Any) -> Array:
         return np.asarray(v[i, j], np.float64) / frame.unit[j] + frame.center[j]
 
-    ages = learner.t - terms.ages_from(0, terms.count)
+    ages = learner.t - terms.births_from(0, terms.count)
     return Held(frame.z(v), a @ mix, float(base @ mix), raw, ages)
 
 

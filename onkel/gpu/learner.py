@@ -20,15 +20,15 @@ from onkel import bounds
 from onkel.core.frame import Frame
 from onkel.core.layout import Field
 from onkel.gpu import launch, memory
+from onkel.gpu.device_terms import DeviceTerms
 from onkel.gpu.feeding import kind_of, told_of
 from onkel.gpu.launch import Ring, send
 from onkel.gpu.moments import take_in
-from onkel.gpu.terms import DeviceTerms
 from onkel.gpu.track import BLOCK, PIECE, Track
 from onkel.learner.base import Learner
 from onkel.learner.batch import Batch
 from onkel.learner.settings import Settings
-from onkel.learner.terms import TermLearner
+from onkel.learner.term_learner import TermLearner
 from onkel.saved import Saved
 from onkel.scaling import next_refresh
 
@@ -42,7 +42,7 @@ FAR, WIPED, STALE, BAD = 1, 2, 4, 8
 
 
 class GpuLearner(TermLearner):
-    """f = sum of terms a_i k(x_i, .) on a GPU; see :class:`~onkel.learner.terms.TermLearner`."""
+    """f = sum of terms a_i k(x_i, .) on a GPU; see :class:`~onkel.learner.TermLearner`."""
 
     def __init__(self, settings: Settings, features: int, columns: int, dtype: Any) -> None:
         device = "cpu" if launch.INTERPRETED else settings.device

@@ -24,7 +24,7 @@ from onkel.kernels import Kernel
 from onkel.kernels.base import diag_of_norms
 from onkel.learner.batch import Batch
 from onkel.learner.settings import Settings
-from onkel.learner.terms import TermLearner
+from onkel.learner.term_learner import TermLearner
 from onkel.losses import Loss
 from onkel.rules.base import BoundRule
 from onkel.saved import Saved

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from onkel.core.frame import Frame
 from onkel.expansions.centers import CenterMap
 from onkel.learner.base import Learner
-from onkel.learner.primal import PrimalLearner
-from onkel.learner.terms import TermLearner
+from onkel.learner.primal_learner import PrimalLearner
+from onkel.learner.term_learner import TermLearner
 from onkel.scaling import Moments
 
 Array = NDArray[Any]
@@ -95,7 +95,7 @@ def _take_terms(wide: TermLearner, learner: TermLearner, frame: Frame, stored: A
     terms, n = learner.terms, learner.terms.count
     rows = np.column_stack([terms.rows(0, n), np.tile(stored, (n, 1))])
     wide.terms = wide.terms.reframed(frame)
-    wide.terms.append(frame.queries(rows), terms.coefs(0, n), terms.ages_from(0, n))
+    wide.terms.append(frame.queries(rows), terms.coefs(0, n), terms.births_from(0, n))
 
 
 def _take_weights(

@@ -20,7 +20,7 @@ from onkel.learner.bank import Bank
 from onkel.learner.base import Learner
 from onkel.learner.resume import dump, opened, resumed_group, width_of
 from onkel.learner.settings import Settings
-from onkel.learner.terms import TermLearner
+from onkel.learner.term_learner import TermLearner
 from onkel.saved import Saved
 from onkel.scaling import Moments
 

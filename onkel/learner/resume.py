@@ -12,9 +12,9 @@ from onkel.core.frame import Frame
 from onkel.core.layout import Field
 from onkel.learner.bank import Bank
 from onkel.learner.base import Learner
-from onkel.learner.primal import PrimalLearner
+from onkel.learner.primal_learner import PrimalLearner
 from onkel.learner.settings import Settings
-from onkel.learner.terms import TermLearner
+from onkel.learner.term_learner import TermLearner
 from onkel.saved import Saved
 
 Array = NDArray[Any]

@@ -8,9 +8,9 @@ import subprocess
 import sys
 
 import pytest
+import steps_on_device
 from on_gpu import INTERPRETED
 
-from onkel.gpu import check
 from onkel.gpu.feeding import kind_of
 from onkel.gpu.launch import power_of_two
 
@@ -41,7 +41,7 @@ for constants in json.load(sys.stdin):
 @pytest.mark.skipif(not INTERPRETED, reason="on a GPU all tests compile")
 def test_the_steps_compile():
     """Each kind of rule once, with all that a window can ask for."""
-    cases = [case for case in check.cases(quick=False) if case[0] in NAMES]
+    cases = [case for case in steps_on_device.cases(quick=False) if case[0] in NAMES]
     wanted = []
     for _, kernel, loss, rule, c, intercept in cases:
         bounded = kernel.bound is not None

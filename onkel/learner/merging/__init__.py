@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from onkel.core.layout import Field
 from onkel.learner.base import Learner
 from onkel.learner.merging.adding import Adding, Merged
-from onkel.learner.merging.terms import AddingTerms
-from onkel.learner.merging.weights import AddingWeights
-from onkel.learner.primal import PrimalLearner
+from onkel.learner.merging.adding_terms import AddingTerms
+from onkel.learner.merging.adding_weights import AddingWeights
+from onkel.learner.primal_learner import PrimalLearner
 from onkel.scaling import Moments, Targets, pooled
 
 __all__ = ["Merged", "merged"]

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from onkel.core.frame import Frame
 from onkel.core.layout import Field
+from onkel.expansions.loose_terms import LooseRows, LooseTerms, LooseTexts
 from onkel.learner.merging.adding import Adding, Merged, shortened
-from onkel.learner.merging.piles import Pile, RowPile, TextPile
 from onkel.learner.merging.refit import refitted
 
 Array = NDArray[Any]
@@ -45,7 +45,7 @@ class AddingTerms(Adding):
         """Return the birth below which the window keeps nothing."""
         return int(self.whole.window.oldest(np.array([self.whole.t]))[0])
 
-    def pile(self, j: int, frame: Frame | None) -> Pile:
+    def pile(self, j: int, frame: Frame | None) -> LooseTerms:
         """Return the terms of one learner, with coefficients and births as the whole has them."""
         learner, mean = self.learners[j], self.mean_gains()[j]
         s, c, n = learner.state, learner.columns, learner.terms.count
@@ -54,10 +54,10 @@ class AddingTerms(Adding):
         if learner.settings.average:
             past = stored[:, c:] + stored[:, :c] * s[:, Field.SCALE_SUM]
             coef = np.concatenate([coef, past * mean], axis=1)
-        births = self.births(j, learner.terms.ages_from(0, n))
+        births = self.births(j, learner.terms.births_from(0, n))
         if frame is None:
-            return TextPile.of(learner.terms, coef, births)
-        return RowPile.of(learner.terms, frame, coef, births)
+            return LooseTexts.of(learner.terms, coef, births)
+        return LooseRows.of(learner.terms, frame, coef, births)
 
     def births(self, j: int, births: Array) -> Array:
         """Return births on the common clock: all trials of smaller age came later.
@@ -72,7 +72,7 @@ class AddingTerms(Adding):
         found = self.whole.t - later - (clocks[j + 1 :] > age).sum(axis=1)
         return np.where(births > before, found, births)
 
-    def stored(self, pile: Pile) -> Any:
+    def stored(self, pile: LooseTerms) -> Any:
         """Return these terms in storage."""
         whole, frame = self.whole, getattr(pile, "frame", None)
         limit = min(whole.window.cap, whole.window.age)
@@ -82,7 +82,7 @@ class AddingTerms(Adding):
         terms.append(pile.queries(), pile.coef, pile.births)
         return terms
 
-    def shrink(self, pile: Pile, start: int) -> Array:
+    def shrink(self, pile: LooseTerms, start: int) -> Array:
         """Keep the terms from `start` on; return what the shown f loses at most."""
         whole = self.whole
         c, s = whole.columns, whole.state
@@ -102,7 +102,7 @@ class AddingTerms(Adding):
         s[:, Field.DROPPED_AVERAGE] += share[c:]
         return share[c:] / np.maximum(s[:, Field.TRIALS], 1)
 
-    def handed_over(self, kept: Pile) -> Array:
+    def handed_over(self, kept: LooseTerms) -> Array:
         """Return coefficients with which these terms come nearest to the whole f."""
         queries, ones = kept.queries(), np.ones(kept.coef.shape[1])
         wanted = self.whole.terms.sums(queries, ones, threads=self.threads)
@@ -113,7 +113,7 @@ class AddingTerms(Adding):
 
         return refitted(wanted, kept.coef, product)
 
-    def size(self, pile: Pile, sums_only: bool) -> Array:
+    def size(self, pile: LooseTerms, sums_only: bool) -> Array:
         """Return a bound on the norm of a sum of terms: that of each, or if less, its own.
 
         ``||sum c_i k(x_i, .)|| <= sum abs(c_i) sqrt(k(x_i, x_i))``

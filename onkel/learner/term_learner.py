@@ -195,7 +195,7 @@ class TermLearner(Learner):
             base=terms.sums(asked, units, skip=old, threads=self.settings.threads),
             old_coef=np.ascontiguousarray((terms.coefs(0, old) * units).T),
             diag=terms.diag(candidates),
-            births=terms.ages_from(0, old),
+            births=terms.births_from(0, old),
             live=terms.count,
             first_trial=self.t + 1,
             y=np.ascontiguousarray(self.targets.standardised(batch.Y), np.float64),
@@ -224,7 +224,7 @@ class TermLearner(Learner):
         hosts = np.full(len(own), NO_TERM, np.int64)
         known = np.flatnonzero(own)
         if len(known) and self.terms.count:
-            births = self.terms.ages_from(0, self.terms.count)
+            births = self.terms.births_from(0, self.terms.count)
             at = np.searchsorted(births, own[known])
             found = (at < len(births)) & (births[np.minimum(at, len(births) - 1)] == own[known])
             hosts[known] = np.where(found, np.where(at < old, at, STAYS), NO_TERM)
@@ -238,7 +238,7 @@ class TermLearner(Learner):
             self._wipe(result.wiped)
         merged = np.flatnonzero(result.merged)
         if len(merged):
-            births = terms.ages_from(0, terms.count)
+            births = terms.births_from(0, terms.count)
             terms.add_to(np.searchsorted(births, own[merged]), result.coef[merged])
         which = np.flatnonzero(result.kept)
         kept = queries.part(which) if not self.on_strings else [queries[i] for i in which]

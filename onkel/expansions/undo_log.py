@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
-class Journal:
+class UndoLog:
     """The fields of an object, and what was overwritten in its arrays since."""
 
     def __init__(self, fields: dict[str, Any]) -> None:
@@ -45,4 +45,4 @@ class Journal:
     def restored(self) -> dict[str, Any]:
         """Return the fields as they were."""
         self._play_back(self.notes or [])
-        return {**self.fields, "weights": None, "journal": None}
+        return {**self.fields, "weights": None, "undo_log": None}

@@ -1,4 +1,4 @@
-"""Terms of several learners on one pile: rows, coefficients and births, before they are stored."""
+"""Terms outside of any storage: rows (or texts), coefficients and births, to be added up."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TELLS = 1e4
 
 
 @dataclass(frozen=True)
-class Pile:
+class LooseTerms:
     """Terms outside of any storage."""
 
     coef: Array
@@ -81,14 +81,14 @@ class Pile:
 
 
 @dataclass(frozen=True)
-class TextPile(Pile):
+class LooseTexts(LooseTerms):
     """Terms on strings, held as substring counts."""
 
     texts: Array
-    listed: ClassVar[tuple[str, ...]] = (*Pile.listed, "texts")
+    listed: ClassVar[tuple[str, ...]] = (*LooseTerms.listed, "texts")
 
     @classmethod
-    def of(cls, terms: StringTerms, coef: Array, births: Array) -> TextPile:
+    def of(cls, terms: StringTerms, coef: Array, births: Array) -> LooseTexts:
         """Return stored terms, with other coefficients and births."""
         return cls(coef, births, np.array(terms.oldest(terms.count), object))
 
@@ -102,7 +102,7 @@ class TextPile(Pile):
 
 
 @dataclass(frozen=True)
-class RowPile(Pile):
+class LooseRows(LooseTerms):
     """Terms on rows of numbers."""
 
     rows: Array
@@ -110,10 +110,10 @@ class RowPile(Pile):
     doubt: Array
     """For each row and feature, what rounding may have made of it on its way here."""
     frame: Frame
-    listed: ClassVar[tuple[str, ...]] = (*Pile.listed, "rows", "doubt")
+    listed: ClassVar[tuple[str, ...]] = (*LooseTerms.listed, "rows", "doubt")
 
     @classmethod
-    def of(cls, terms: DenseTerms, frame: Frame, coef: Array, births: Array) -> RowPile:
+    def of(cls, terms: DenseTerms, frame: Frame, coef: Array, births: Array) -> LooseRows:
         """Return stored terms, with other coefficients and births, as `frame` stores them."""
         rows, way = terms.rows(0, terms.count), np.zeros(len(frame.center))
         if not frame.same_storage(terms.frame):

@@ -305,7 +305,7 @@ class DeviceTerms:
             return torch.from_numpy(np.ascontiguousarray(values, dtype)).to(self.device)
 
         self.held.rows[at] = put(dense.rows(0, n), np.float32)
-        self.held.births[at] = put(dense.ages_from(0, n), np.int64)
+        self.held.births[at] = put(dense.births_from(0, n), np.int64)
         self.held.coef[:columns, at] = put(dense.coefs(0, n).T, np.float64)
         self.held.weights = self.held.coef.to(torch.float32)
         self.ready()

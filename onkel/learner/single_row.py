@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from onkel.learner.terms import EVERY, TermLearner
+from onkel.learner.term_learner import EVERY, TermLearner
 from onkel.scaling import Moments, next_refresh
 
 CHUNK = 256
 """Trials whose rates are asked for at once."""
 
 
-class One:
+class SingleRow:
     """A term learner up to the next refresh of its frame.
 
     It shares all arrays with the learner, and is thrown away whenever anything else changes that.
