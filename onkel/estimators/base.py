@@ -116,9 +116,9 @@ class Estimator(Saving):
         one: SingleRow | None = self.__dict__.get("_one")
         learner: Any = self.__dict__.get("_learner")
         if one is None or not one.holds(learner):
-            if not SingleRow.fits(learner):
-                return None
-            one = self._one = SingleRow(learner)
+            one = None if learner is None else learner.single_row()
+            if one is not None:
+                self._one = one
         return one
 
     @staticmethod

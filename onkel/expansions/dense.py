@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,14 @@ from onkel import core
 from onkel.core import Queries
 from onkel.core.frame import Frame
 from onkel.core.layout import LANES
+from onkel.expansions.loose_terms import LooseRows
 from onkel.expansions.undo_log import UndoLog
 from onkel.kernels import Kernel
 from onkel.kernels.base import diag_of_norms
 from onkel.saved import Saved
+
+if TYPE_CHECKING:
+    from onkel.expansions.window import BoundWindow
 
 Array = NDArray[Any]
 
@@ -30,6 +34,9 @@ class DenseTerms:
     (and one more each for the average hypothesis). Lanes that hold no term have coefficient 0.
     """
 
+    has_lane: ClassVar[bool] = True
+    """Whether the compiled core's fast lane can learn into such terms."""
+
     def __init__(self, kernel: Kernel, frame: Frame, columns: int, limit: int) -> None:
         self.kernel = kernel
         self.frame = frame
@@ -39,9 +46,10 @@ class DenseTerms:
         self.undo_log: UndoLog | None = None
         self.weights: Array | None = None
         """The coefficients in the rows' own type, while the fast lane keeps them."""
-        self._allocate(0, columns)
+        self.allocate(0, columns)
 
-    def _allocate(self, panels: int, columns: int) -> None:
+    def allocate(self, panels: int, columns: int) -> None:
+        """Make empty room for so many panels of terms."""
         d, dtype = len(self.frame.center), self.frame.dtype
         self.weights = None
         self.panels = np.zeros((panels, d, LANES), dtype)
@@ -168,9 +176,27 @@ class DenseTerms:
             return second
         return first.followed_by(second)
 
+    @staticmethod
+    def chosen(queries: Queries, which: Array) -> Queries:
+        """Return the queries with these numbers."""
+        return queries.part(which)
+
+    def loose(self, frame: Frame, coef: Array, births: Array) -> LooseRows:
+        """Return these terms outside of any storage, as `frame` would store them.
+
+        With other coefficients and births.
+        """
+        rows, way = self.rows(0, self.count), np.zeros(len(frame.center))
+        if not frame.same_storage(self.frame):
+            rows = frame.translate(rows, self.frame)
+            way = np.abs(self.frame.center - frame.center) * frame.unit
+        eps = max(np.finfo(f.dtype).eps for f in (frame, self.frame))
+        doubt = 2.0 * float(eps) * (np.abs(rows.astype(np.float64)) + way)
+        return LooseRows(coef, births, frame, rows.astype(frame.dtype), doubt)
+
     # -- taking back ---------------------------------------------------------------------------
 
-    def begin(self, origin: DenseTerms) -> Callable[[], DenseTerms]:
+    def begin(self, origin: DenseTerms, rows: int) -> Callable[[], DenseTerms]:
         """Return a function that gives back `origin` bit for bit, whatever happens to these terms.
 
         `origin` is these terms as they were, perhaps in another frame; both share arrays. Until
@@ -242,7 +268,7 @@ class DenseTerms:
 
     def _refill(self, panels: int, rows: Array, norms: Array, coef: Array, births: Array) -> None:
         """Allocate anew and lay the given terms in order from the first lane."""
-        self._allocate(panels, self.columns)
+        self.allocate(panels, self.columns)
         self.head, self.count = 0, len(births)
         panel, lane = self.slots(0, self.count)
         self.panels[panel, :, lane], self.norms[panel, lane] = rows, norms
@@ -282,12 +308,12 @@ class DenseTerms:
             other.norms[panel, lane] = frame.norms(rows)
         return other
 
-    def following(self, x: Array) -> DenseTerms:
+    def following(self, x: Any) -> DenseTerms:
         """Return the terms with their centre near the data (kernels of differences only)."""
         if not (self.frame.invariant and self.count):
             return self
         recent = self.rows(max(self.count - LANES, 0), self.count).astype(np.float64)
-        frame = self.frame.left_behind(x, recent)
+        frame = self.frame.left_behind(np.asarray(x, np.float64), recent)
         return self if frame is None else self.reframed(frame)
 
     def copy(self) -> DenseTerms:
@@ -344,16 +370,16 @@ class DenseTerms:
     # -- the fast lane -------------------------------------------------------------------------
 
     def learn(
-        self, cap: int, state: Array, parts: tuple[Any, Any], flags: tuple[bool, bool, int],
-        first_trial: int, data: tuple[Array, ...], out: tuple[Array, ...],
+        self, window: BoundWindow, state: Array, parts: tuple[Any, Any],
+        flags: tuple[bool, bool, int], first_trial: int, data: tuple[Array, ...],
+        out: tuple[Array, ...],
     ) -> int:  # fmt: skip
         """Learn rows in place, as many as go without anything unusual; return how many."""
-        rows, oldest = len(data[0]), int(data[5][-1])
+        rows, oldest, cap = len(data[0]), int(data[5][-1]), window.cap
         if min(self.count + rows, cap) > len(self.births):
             self._grow(min(self.count + rows, cap))
         if self.undo_log is not None:
-            going = max(self.older_than(oldest), self.count + rows - cap, 0)
-            self._note_ring(min(going, self.count), rows)
+            self._note_ring(window.budget.may_go(self, rows, cap, oldest), rows)
         program, numbers, invariant, clip, arrays = self._bound()
         done, self.head, self.count = core.lane(
             program, numbers, invariant, clip, arrays, (self.head, self.count, cap), state, parts,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +53,8 @@ class Tree(Window):
                 "for any other kernel."
             )
 
-    def open(self, kernel: Kernel, frame: Frame, limit: int) -> TreeTerms:
+    def open(self, kernel: Kernel, frame: Frame | None, limit: int = 0) -> TreeTerms:
+        assert frame is not None and isinstance(kernel, Additive)
         return TreeTerms(kernel, frame, 0, limit)
 
 
@@ -61,9 +62,10 @@ class TreeTerms(DenseTerms):
     """The terms as a dense expansion stores them, and beside them the trees that sum them."""
 
     kernel: Additive
+    has_lane: ClassVar[bool] = False
 
-    def _allocate(self, panels: int, columns: int) -> None:
-        super()._allocate(panels, columns)
+    def allocate(self, panels: int, columns: int) -> None:
+        super().allocate(panels, columns)
         if not hasattr(self, "trees"):
             self.trees = self._empty(columns)
 
@@ -135,9 +137,9 @@ class TreeTerms(DenseTerms):
 
     # -- taking back ---------------------------------------------------------------------------
 
-    def begin(self, origin: DenseTerms) -> Callable[[], DenseTerms]:
+    def begin(self, origin: DenseTerms, rows: int) -> Callable[[], DenseTerms]:
         """Return a function that gives back `origin`, terms and trees, bit for bit."""
-        undo, trees = super().begin(origin), self.trees
+        undo, trees = super().begin(origin, rows), self.trees
         assert isinstance(origin, TreeTerms)
         if trees is not origin.trees:  # made for a new frame: those of `origin` stay as they are
             return undo
@@ -205,7 +207,7 @@ class TreeTerms(DenseTerms):
         other._rebuild()
         return other
 
-    def following(self, x: Array) -> TreeTerms:
+    def following(self, x: Any) -> TreeTerms:
         """Trees take differences to near anchors: their centre need not follow the data."""
         return self
 

@@ -1,52 +1,22 @@
-"""The learner in the primal: weights over features, one row after another (SPEC sections 4, 7)."""
+"""The learner in the primal: f as weights over features, the inputs' own or fixed centres'."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel import core
 from onkel.core import numpy_core
 from onkel.core.frame import Frame
 from onkel.core.layout import Field
-from onkel.expansions.centers import Centers
-from onkel.expansions.weights import Weights
 from onkel.learner.base import Learner
-from onkel.learner.batch import Batch
+from onkel.learner.engines.primal import PRIMAL
+from onkel.learner.merging.adding_weights import AddingWeights
+from onkel.learner.stored import Stored
 from onkel.saved import Saved
 
 Array = NDArray[Any]
-
-BLOCK = 1024
-LARGEST = 1e250
-"""A weight beyond this is refused, well inside the floating range."""
-
-
-@dataclass
-class Step:
-    """What a block came to."""
-
-    out: core.PrimalOutput
-    map: Any
-    done: int
-
-    @property
-    def score(self) -> Array:
-        """Scores before each row."""
-        return self.out.score
-
-    @property
-    def mean_score(self) -> Array:
-        """The average hypothesis's scores before each row."""
-        return self.out.mean_score
-
-    @property
-    def limit(self) -> Array:
-        """Thresholds before each row."""
-        return self.out.limit
 
 
 class PrimalLearner(Learner):
@@ -55,17 +25,19 @@ class PrimalLearner(Learner):
     Nothing is changed in place: a block makes new weights.
     """
 
-    def _open(self, frame: Frame) -> None:
-        expansion = self.settings.expansion
-        assert isinstance(expansion, (Weights, Centers))
-        self.p = float(getattr(expansion, "p", 2.0))
+    engines: ClassVar[tuple[Any, ...]] = (PRIMAL,)
+    adding: ClassVar[Any] = AddingWeights
+
+    def open(self, frame: Frame) -> None:
+        """Make what f is stored in."""
+        self.p = self.settings.expansion.link_power
         if self.settings.average and self.settings.scale and self.p != 2:
             raise ValueError(
                 f"average=True under a p-norm link (p={self.p:g}) needs scale=False: past weights "
                 "cannot be re-standardised there."
             )
         self._frame = frame
-        self.map: Any = expansion.open(self.kernel, frame)
+        self.map: Any = self.settings.expansion.open(self.kernel, frame)
         self.theta = np.zeros((0, self.map.count + 1))
         self.total = np.zeros((0, self.map.count + 1))
 
@@ -84,25 +56,22 @@ class PrimalLearner(Learner):
         """Memory of weights and centres."""
         return int(self.theta.nbytes + self.total.nbytes + self.map.nbytes)
 
-    def _insert_column(self, old: int) -> None:
+    def insert_column(self, old: int) -> None:
+        """Make room for one more output, starting at 0."""
         row = np.zeros((1, self.size + 1))
         self.theta = np.concatenate([self.theta, row])
         if self.settings.average:
             self.total = np.concatenate([self.total, row])
 
-    def _remix(self, mixing: Array) -> None:
+    def remix(self, mixing: Array) -> None:
+        """Replace the outputs' f by linear combinations of them, and of the average likewise."""
         self.theta = mixing.T @ self.theta
         if self.settings.average:
             self.total = mixing.T @ self.total
 
     def check_complete(self, rows: int) -> None:
-        expansion = self.settings.expansion
-        if isinstance(expansion, Centers) and self.map.missing:
-            raise ValueError(
-                f"Centers: the expansion wants {expansion.count} distinct examples, but the data "
-                f"(n_samples={rows}) hold only {self.map.count}. Ask for fewer centres, or give "
-                "the points."
-            )
+        """After a whole fit on so many rows: refuse if centres are still to come."""
+        self.map.check_complete(rows)
 
     def fade(self, factors: Array) -> None:
         """Shrink each output's f (not what the average has of it)."""
@@ -128,82 +97,65 @@ class PrimalLearner(Learner):
         b = b - w @ (frame.center + frame.shift / frame.unit)
         return w * targets.raw_widths(np.ones(self.columns))[:, None], targets.raw(b)
 
-    def _scores(self, X: Any) -> Array:
+    def unit_scores(self, X: Any) -> Array:
+        """Return f(x) + b, in the learner's own units of targets."""
         w, b = self.weights()
         return self.map.features(X, self._frame) @ w.T + b
 
-    # -- learning ------------------------------------------------------------------------------
-
-    def _try_block(self, batch: Batch) -> tuple[Step, None]:
-        size = self._begin_block(batch, BLOCK)
-        quiet = self.map.quiet_rows(batch.X[:size], self.t + 1)
-        return self._steps(batch.part(0, max(quiet, 1)), enters=quiet == 0), None
-
-    def _steps(self, batch: Batch, enters: bool) -> Step:
-        """Learn rows; if the only one `enters` the centres, it was predicted without that."""
-        X = batch.X
-        centers, theta, total, state = self.map, self.theta, self.total, self.state
-        before = self._scores(X) if enters else None
-        if enters:
-            centers, slot = self.map.entered(X[0], self.t + 1)
-            theta, total = (_with_empty(a, slot, centers.count) for a in (theta, total))
-            state = self.state.copy()
-            if self.rule.needs_norm:
-                state[:, Field.NORM2] = self._norms(theta) ** 2
-        features = centers.features(X, self._frame)
-        self._refuse_infinite(np.einsum("ij,ij->i", features, features), batch.first)
-        out = core.primal(self._task(features, batch, (state, theta, total)))
-        if out.bad_row >= 0 or not np.all(np.abs(out.theta) < LARGEST):
-            bad = out.bad_row if out.bad_row >= 0 else len(X) - 1
-            self._refuse_step(batch.first + bad, out.score[bad])
-        if before is not None:
-            shown = out.mean_score if self.settings.average else out.score
-            shown[:] = before
-        return Step(out, centers, len(X))
-
-    def _task(
-        self, features: Array, batch: Batch, held: tuple[Array, Array, Array]
-    ) -> core.PrimalInput:
-        state, theta, total = held
-        trials = self.t + 1 + np.arange(len(batch))
-        return core.PrimalInput(
-            x=features,
-            y=np.ascontiguousarray(self.targets.standardised(batch.Y), np.float64),
-            weight=np.ascontiguousarray(batch.weight, np.float64),
-            eta=self.rule.rates(trials),
-            lam=self.rule.lams(trials, batch.gaps(self.clock)),
-            loss=self.loss,
-            rule=self.rule,
-            p=self.p,
-            intercept=self.settings.intercept,
-            needs_norm=self.rule.needs_norm,
-            average=self.settings.average,
-            state=state,
-            theta=theta,
-            total=total,
-        )
-
-    def _commit(self, result: Step, context: None, own: Array) -> None:
-        self.map = result.map
-        self.state, self.theta, self.total = result.out.state, result.out.theta, result.out.total
-
     # -- standardisation -----------------------------------------------------------------------
 
-    def _reframe(self, frame: Frame) -> None:
+    def reframe(self, frame: Frame) -> None:
+        """See rows in new coordinates from now on."""
         self.theta = self.map.reframed(self.theta, self._frame, frame)
         self.total = self.map.reframed(self.total, self._frame, frame)
         self._frame = frame
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
+        """In a new frame: take the norm anew, where it is kept, and keep f in its ball."""
         if not self.rule.needs_norm:
             return
-        norms = self._norms(self.theta)
+        norms = self.norms(self.theta)
         inward = np.minimum(1.0, self.rule.radius / np.maximum(norms, 1e-300))
         self.theta = self.theta * inward[:, None]
         self.state[:, Field.NORM2] = np.square(np.minimum(norms, self.rule.radius))
 
-    def _norms(self, theta: Array) -> Array:
+    def norms(self, theta: Array) -> Array:
+        """Return the length of each output's weights."""
         return np.array([numpy_core.norm_p(row, self.p) for row in theta[:, :-1]])
+
+    # -- for those who explain it, and for wider rows --------------------------------------------
+
+    @property
+    def form(self) -> str:
+        """What f is made of: "weights" of the inputs, or "terms" at the centres."""
+        form: str = self.map.form
+        return form
+
+    def coefficients(self) -> tuple[Array, Array]:
+        """Return what multiplies the features, one column per output, and the offsets."""
+        w, b = self.weights()
+        return self.targets.raw_widths(w.T), self.targets.raw(b)
+
+    def stored(self) -> Stored:
+        """Return the centres."""
+        points: Array = self.map.points
+        return Stored(self.frame.z(self.frame.store(points)), lambda i, j: points[i, j], None)
+
+    def take_f(self, narrow: Self, frame: Frame, values: Array) -> None:
+        """Take over the f of a learner with fewer features, which had these `values` besides.
+
+        Under a p-norm link the average holds past weights, not sums: past hypotheses had no
+        weight there.
+        """
+        stored = values - frame.center[len(narrow.frame.center) :]
+        past = stored if self.p == 2 else np.zeros(len(stored))
+        self._frame, self.map = frame, narrow.map.widened(self.kernel, values)
+        self.theta = narrow.map.wider(narrow.theta, stored)
+        self.total = narrow.map.wider(narrow.total, past)
+
+    def take_sum(self, frame: Frame, theta: Array, total: Array) -> None:
+        """Become these weights, in their frame; `total` has no rows where none is kept."""
+        self._frame, self.theta, self.total = frame, theta, total
 
     # -- files ---------------------------------------------------------------------------------
 
@@ -220,12 +172,3 @@ class PrimalLearner(Learner):
         self.total = np.zeros((0, self.size + 1))
         if self.settings.average:
             self.total = saved.array("total", shape, np.float64)
-
-
-def _with_empty(weights: Array, slot: int, count: int) -> Array:
-    """Return the weights with a 0 at `slot`, which is new or taken over (the last is no weight)."""
-    if count > weights.shape[1] - 1:
-        return np.insert(weights, slot, 0.0, axis=1)
-    weights = weights.copy()
-    weights[:, slot] = 0.0
-    return weights

@@ -1,14 +1,17 @@
-"""One row at a time: what a call needs is bound once, so that the call itself is cheap."""
+"""Single rows: what a call needs is bound once, so that the call itself is cheap."""
 
 from __future__ import annotations
 
 from math import exp, expm1, isinf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onkel.learner.term_learner import EVERY, TermLearner
+from onkel.learner.engines.lane import EVERY
 from onkel.scaling import Moments, next_refresh
+
+if TYPE_CHECKING:
+    from onkel.learner.term_learner import TermLearner
 
 CHUNK = 256
 """Trials whose rates are asked for at once."""
@@ -46,11 +49,6 @@ class SingleRow:
             and self.state is learner.state
             and self.seen is learner.moments.seen
         )
-
-    @staticmethod
-    def fits(learner: Any) -> bool:
-        """Whether rows of this learner may go one by one."""
-        return isinstance(learner, TermLearner) and learner.has_begun and learner.columns > 0
 
     def learn(self, row: Any, y: Any, time: Any = None) -> bool:
         """Learn one row (y: a number, or one per output); False if not for here, unchanged."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import steps_on_device
 from on_gpu import DEVICE, torch
+from steps_on_device import cases, compare, device, first_state, reference, simulate
 
 from onkel.gpu.launch import MODES
 
 ROWS, BLOCK = 110, 64
-CASES = steps_on_device.cases(quick=False)
+CASES = cases(quick=False)
 
 
 def streams(case, rng):
@@ -28,9 +28,9 @@ def compared(case, rng, cap, age, precision, weight):
     name, kernel, loss, _, outputs, intercept = case
     X, Y, bound = streams(case, rng)
     args = kernel, loss, bound, X, Y, weight, cap, age, intercept
-    want = steps_on_device.reference(*args, steps_on_device.first_state(loss, bound, outputs))
-    got = steps_on_device.simulate(*args, MODES[precision], BLOCK)
-    return steps_on_device.compare(f"{name} {precision}", got, want, 1e-4)
+    want = reference(*args, first_state(loss, bound, outputs))
+    got = simulate(*args, MODES[precision], BLOCK)
+    return compare(f"{name} {precision}", got, want, 1e-4)
 
 
 @pytest.mark.parametrize("case", CASES, ids=[c[0].replace(" ", "_") for c in CASES])
@@ -52,8 +52,8 @@ def test_tf32_is_near(rng):
     _, kernel, loss, _, outputs, intercept = case
     X, Y, bound = streams(case, rng)
     args = kernel, loss, bound, X, Y, np.ones(ROWS), 10**6, 10**9, intercept
-    want = steps_on_device.reference(*args, steps_on_device.first_state(loss, bound, outputs))
-    got = steps_on_device.simulate(*args, MODES["tf32"], BLOCK)
+    want = reference(*args, first_state(loss, bound, outputs))
+    got = simulate(*args, MODES["tf32"], BLOCK)
     assert 1e-6 < np.abs(got[0] - want["score"]).max() < 2e-3
 
 
@@ -63,11 +63,11 @@ def test_the_same_bits_again(rng):
     _, kernel, loss, _, _, intercept = case
     X, Y, bound = streams(case, rng)
     args = kernel, loss, bound, X, Y, np.ones(ROWS), 40, 10**9, intercept, 2, BLOCK
-    first, second = steps_on_device.simulate(*args), steps_on_device.simulate(*args)
+    first, second = simulate(*args), simulate(*args)
     assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
 
 
 def test_device():
     """The tests run where they say."""
-    assert steps_on_device.device() == DEVICE
+    assert device() == DEVICE
     assert torch.ones(1, device=DEVICE).item() == 1
