@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 DONE := $(VENV)/done
 SAN := build/sanitize
 CXX_FILES := $(wildcard onkel/core/src/*.cpp onkel/core/src/*.hpp)
-CORE_FILES := pyproject.toml CMakeLists.txt $(CXX_FILES)
+CORE_FILES := pyproject.toml CMakeLists.txt $(CXX_FILES) onkel/core/layout.py onkel/core/src/generate.py
 SAN_TESTS := $(wildcard tests/core tests/test_agreement.py tests/test_rules.py tests/test_centers.py \
   tests/test_trees.py tests/test_one.py tests/files/test_hostile.py)
 COMPILER := $(shell command -v $(CXX) || command -v c++ || command -v clang++)

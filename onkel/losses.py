@@ -22,12 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from onkel.core.layout import LossCode, NativeLoss, Verdict
-from onkel.params import FRACTION, POSITIVE, Accept, Part, pick
-
-__all__ = [
-    "Absolute", "EpsilonInsensitive", "Exponential", "Huber", "LeastSquares", "Logistic", "Loss",
-    "Novelty", "SoftMargin", "Squared", "get",
-]  # fmt: skip
+from onkel.params import FRACTION, POSITIVE, Accept, Part, pick, registered
 
 
 def _sign(x: float) -> float:
@@ -116,6 +111,7 @@ class SoftMargin(Loss):
     2.25
     """
 
+    word: ClassVar[str] = "soft_margin"
     margin: float | None = None
     nu: float | None = None
     power: float = 1.0
@@ -178,6 +174,7 @@ class LeastSquares(Loss):
     1.0
     """
 
+    word: ClassVar[str] = "least_squares"
     task: ClassVar[str] = "classification"
     code: ClassVar[LossCode | None] = LossCode.LEAST_SQUARES
 
@@ -206,6 +203,7 @@ class Exponential(Loss):
     -1.0
     """
 
+    word: ClassVar[str] = "exponential"
     task: ClassVar[str] = "classification"
     code: ClassVar[LossCode | None] = LossCode.EXPONENTIAL
 
@@ -230,6 +228,7 @@ class Logistic(_Bounded):
     0.5
     """
 
+    word: ClassVar[str] = "logistic"
     task: ClassVar[str] = "classification"
     code: ClassVar[LossCode | None] = LossCode.LOGISTIC
 
@@ -271,6 +270,7 @@ class Novelty(_Bounded):
     -0.95
     """
 
+    word: ClassVar[str] = "novelty"
     nu: float | None = 0.05
     support: float | None = None
     learn_alerts: bool = True
@@ -329,6 +329,7 @@ class Squared(Loss):
     2.0
     """
 
+    word: ClassVar[str] = "squared"
     code: ClassVar[LossCode | None] = LossCode.SQUARED
 
     def judge(self, z: float, y: float, threshold: float) -> Verdict:
@@ -352,6 +353,7 @@ class Absolute(_Bounded):
     1.0
     """
 
+    word: ClassVar[str] = "absolute"
     code: ClassVar[LossCode | None] = LossCode.ABSOLUTE
 
     def judge(self, z: float, y: float, threshold: float) -> Verdict:
@@ -381,6 +383,7 @@ class EpsilonInsensitive(_Bounded):
     1.5
     """
 
+    word: ClassVar[str] = "epsilon_insensitive"
     epsilon: float | None = None
     nu: float | None = None
     code: ClassVar[LossCode | None] = LossCode.EPSILON_INSENSITIVE
@@ -426,6 +429,7 @@ class Huber(_Bounded):
     0.125
     """
 
+    word: ClassVar[str] = "huber"
     sigma: float = 1.0
     nu: float | None = None
     code: ClassVar[LossCode | None] = LossCode.HUBER
@@ -450,17 +454,8 @@ class Huber(_Bounded):
         return Verdict(delta / width, outside, delta * delta / (2 * width), direction)
 
 
-REGISTRY: dict[str, type[Loss]] = {
-    "soft_margin": SoftMargin,
-    "logistic": Logistic,
-    "least_squares": LeastSquares,
-    "exponential": Exponential,
-    "novelty": Novelty,
-    "squared": Squared,
-    "absolute": Absolute,
-    "epsilon_insensitive": EpsilonInsensitive,
-    "huber": Huber,
-}
+REGISTRY = registered(Loss)
+__all__ = ["Loss", "get", *(kind.__name__ for kind in REGISTRY.values())]
 
 
 def get(loss: Any) -> Loss:

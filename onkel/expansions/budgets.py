@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
+from onkel.core.layout import BudgetCode
+
 
 class Held(Protocol):
     """Terms in any storage, or outside of one, in the order of their births."""
@@ -25,8 +27,8 @@ class Budget:
     is kept by whoever lets a term go: it knows the coefficients as they are then.
     """
 
-    code: ClassVar[int]
-    """What the core knows it by."""
+    code: ClassVar[BudgetCode]
+    """What the core knows it by: its scalar steps let terms go one by one."""
 
     def may_go(self, terms: Held, rows: int, cap: int, oldest: int) -> int:
         """Return how many stored terms the next rows may push out, at most.
@@ -34,10 +36,6 @@ class Budget:
         They stand first among the terms: those that go soonest. At most `cap` terms stay, and
         none that was born before trial `oldest`.
         """
-        raise NotImplementedError
-
-    def next_out(self, first: int, stop: int) -> int:
-        """Return which of the candidates first ... stop - 1 goes next, of those still there."""
         raise NotImplementedError
 
     def at_once(self, cap: int) -> int:
@@ -58,19 +56,16 @@ class Oldest(Budget):
 
     Examples
     --------
-    >>> Oldest().next_out(2, 9), Oldest().at_once(1000)
-    (2, 62)
+    >>> Oldest().at_once(1000)
+    62
     """
 
-    code: ClassVar[int] = 0
+    code: ClassVar[BudgetCode] = BudgetCode.OLDEST
     SHARE: ClassVar[int] = 16
     """A full ring lets this fraction (1/16) of its terms go at once."""
 
     def may_go(self, terms: Held, rows: int, cap: int, oldest: int) -> int:
         return min(max(terms.older_than(oldest), terms.count + rows - cap, 0), terms.count)
-
-    def next_out(self, first: int, stop: int) -> int:
-        return first
 
     def at_once(self, cap: int) -> int:
         return max(cap // self.SHARE, 1)

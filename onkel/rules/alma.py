@@ -53,6 +53,7 @@ class Alma(Rule):
     array([0.2])
     """
 
+    word: ClassVar[str] = "alma"
     learning_rate: float | None = None
     radius: float | None = None
     approximation: float | None = None

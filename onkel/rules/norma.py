@@ -69,6 +69,7 @@ class Norma(Rule):
     0.002
     """
 
+    word: ClassVar[str] = "norma"
     learning_rate: Any = None
     memory: Any = None
     regularization: float | None = None

@@ -29,6 +29,7 @@ class Perceptron(Rule):
     2
     """
 
+    word: ClassVar[str] = "perceptron"
     losses: ClassVar[tuple[type[Loss], ...]] = (SoftMargin,)
     adapts: ClassVar[bool] = False
     has_offset: ClassVar[bool] = False

@@ -43,6 +43,7 @@ class Projection(Rule):
     array([1.])
     """
 
+    word: ClassVar[str] = "projection"
     radius: float | None = None
     losses: ClassVar[tuple[type[Loss], ...]] = (SoftMargin, EpsilonInsensitive)
     adapts: ClassVar[bool] = False

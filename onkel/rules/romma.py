@@ -42,6 +42,7 @@ class Romma(Rule):
     array([-1.,  1.])
     """
 
+    word: ClassVar[str] = "romma"
     aggressive: bool = True
     losses: ClassVar[tuple[type[Loss], ...]] = (SoftMargin,)
     adapts: ClassVar[bool] = False

@@ -85,6 +85,7 @@ def _task(learner: TermLearner, queries: Any, batch: Batch) -> core.StepInput:
         average=settings.average,
         stop_scale=FOLD if settings.average else SMALL,
         state=learner.state,
+        budget=learner.window.budget.code,
     )
 
 

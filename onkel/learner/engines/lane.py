@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onkel import core
 from onkel.learner.batch import Batch
 from onkel.learner.engine import Learned
 from onkel.learner.transaction import Transaction
@@ -46,12 +47,13 @@ class Lane:
         y = np.ascontiguousarray(learner.targets.standardised(batch.Y), np.float64)
         score, limit = np.empty((2, *y.shape))
         kept = np.zeros(n, np.uint8)
+        block = core.Block(
+            learner.t + 1, np.ascontiguousarray(X), y, batch.weight, rule.rates(trials),
+            rule.lams(trials, batch.gaps(learner.clock)), window.oldest(trials),
+        )  # fmt: skip
         done = learner.terms.learn(
-            window, learner.state, (learner.loss.native(), rule.native()),
-            (settings.intercept, rule.needs_norm, settings.threads), learner.t + 1,
-            (np.ascontiguousarray(X), y, batch.weight, rule.rates(trials),
-             rule.lams(trials, batch.gaps(learner.clock)), window.oldest(trials)),
-            (score, limit, kept),
+            window, learner.state, core.Stepper(learner.loss, rule, settings.intercept), block,
+            core.BlockOutput(score, limit, kept), settings.threads,
         )  # fmt: skip
         if not done:
             return None

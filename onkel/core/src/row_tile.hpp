@@ -1,4 +1,4 @@
-// A handful of rows against the stored terms and against themselves, from the features through the
+// A tile of rows against the stored terms and against itself, from the features through the
 // kernel to the weighted sum without leaving registers where the kernel allows it.
 #pragma once
 #include <algorithm>
@@ -13,53 +13,15 @@ namespace {
 
 using onkel::Lane;
 
-// One value of a kernel, in double precision.
-inline double evaluate_one(Program program, double dot, double dist2, double dist1) {
-  double stack[onkel::kMaxDepth] = {};
-  int top = -1;
-  for (int i = 0; i < program.size; ++i) {
-    const Node node = program.nodes[i];
-    const double s = node.a * std::sqrt(dist2);
-    switch (node.op) {
-      case onkel::kGaussian:
-        stack[++top] = std::exp(-node.a * dist2);
-        break;
-      case onkel::kLaplacian:
-        stack[++top] = std::exp(-node.a * dist1);
-        break;
-      case onkel::kMatern32:
-        stack[++top] = (1 + s) * std::exp(-s);
-        break;
-      case onkel::kMatern52:
-        stack[++top] = (1 + s + s * s / 3) * std::exp(-s);
-        break;
-      case onkel::kLinear:
-        stack[++top] = dot;
-        break;
-      case onkel::kPolynomial:
-        stack[++top] = std::pow(node.a * dot + node.b, node.c);
-        break;
-      case onkel::kScale:
-        stack[top] *= node.a;
-        break;
-      default:
-        stack[top - 1] =
-            node.op == onkel::kSum ? stack[top - 1] + stack[top] : stack[top - 1] * stack[top];
-        --top;
-    }
-  }
-  return stack[0];
-}
-
 template <class T>
 inline int64_t slot_of(const Lane<T>& k, int64_t i) {
   const int64_t slot = k.head + i, slots = k.capacity * kLanes;  // a division would cost more
   return slot < slots ? slot : slot - slots;
 }
 
-// A handful of rows, [feature][row] as the sums want them: one load serves a broadcast each.
+// A tile of rows, [feature][row] as the sums want them: one load serves a broadcast each.
 template <class T, int R>
-struct Hand {
+struct RowTile {
   T *q, *v;  // [room_for<R>(d)][R]
   T off[R] = {}, norm[R] = {};
   double diag[R] = {};
@@ -135,10 +97,10 @@ inline void take_features(const Lane<T>& k, const T* x, const double* limit, int
   store(q + j, converted<N>(z * width));
 }
 
-// Takes row i of the handful; without limits it is in coordinates of the frame already.
+// Takes row i of the tile; without limits it is in coordinates of the frame already.
 template <class T, int R>
 inline void take_row(const Lane<T>& k, int64_t i, const T* x, const double* limit,
-                     const Rows<T, R>& at, Hand<T, R>& h) {
+                     const Rows<T, R>& at, RowTile<T, R>& h) {
   constexpr int W = Simd<double>::width;
   typedef T Part __attribute__((vector_size(W * sizeof(T))));
   T *q = at.q + i * room_for<R>(k.d), *v = at.v + i * room_for<R>(k.d);
@@ -154,7 +116,7 @@ inline void take_row(const Lane<T>& k, int64_t i, const T* x, const double* limi
 
 // Lays n rows side by side; those that are missing are 0.
 template <class T, int R>
-inline void side_by_side(const Lane<T>& k, int64_t n, const Rows<T, R>& at, Hand<T, R>& h) {
+inline void side_by_side(const Lane<T>& k, int64_t n, const Rows<T, R>& at, RowTile<T, R>& h) {
   const int64_t room = room_for<R>(k.d);
   std::fill(at.q + n * room, at.q + R * room, T(0));
   std::fill(at.v + n * room, at.v + R * room, T(0));
@@ -165,7 +127,7 @@ inline void side_by_side(const Lane<T>& k, int64_t n, const Rows<T, R>& at, Hand
 // Takes n rows as they came, from `start` on; false if one of them is too large.
 template <class T, int R>
 inline bool take_rows(const Lane<T>& k, int64_t start, int64_t n, const Rows<T, R>& at,
-                      Hand<T, R>& h) {
+                      RowTile<T, R>& h) {
   for (int64_t i = 0; i < n; ++i) {
     take_row(k, i, k.x + (start + i) * k.d, at.limit, at, h);
     if (!std::isfinite(h.diag[i])) return false;
@@ -177,7 +139,7 @@ inline bool take_rows(const Lane<T>& k, int64_t start, int64_t n, const Rows<T, 
 // Takes n of the stored terms, from the `start`-th oldest on, as if they were rows.
 template <class T, int R>
 inline void take_terms(const Lane<T>& k, int64_t start, int64_t n, const Rows<T, R>& at,
-                       Hand<T, R>& h) {
+                       RowTile<T, R>& h) {
   for (int64_t i = 0; i < n; ++i) {
     const int64_t slot = slot_of(k, start + i);
     const T* term = k.panels + slot / kLanes * k.d * kLanes + slot % kLanes;
@@ -188,10 +150,10 @@ inline void take_terms(const Lane<T>& k, int64_t start, int64_t n, const Rows<T,
   side_by_side(k, n, at, h);
 }
 
-// k of one handful's rows at another's, [R][R] from lane 0 of the tile on.
+// k of one tile's rows at another's, [R][R] from lane 0 of the tile on.
 template <class T, int R>
-inline const T* among(const Lane<T>& k, const Needs& needs, const Hand<T, R>& h,
-                      const Hand<T, R>& o, Tile<T, 1>& tile) {
+inline const T* among(const Lane<T>& k, const Needs& needs, const RowTile<T, R>& h,
+                      const RowTile<T, R>& o, Tile<T, 1>& tile) {
   static_assert(R * R <= kLanes);
   typedef T Row __attribute__((vector_size(R * sizeof(T))));
   const bool direct = needs.dist2 && !needs.dot && k.d <= kDirect;
@@ -230,7 +192,7 @@ inline const T* among(const Lane<T>& k, const Needs& needs, const Hand<T, R>& h,
 
 // Calls visit(panel, kernel values [R][kLanes]) for every panel that holds terms.
 template <class T, int R, class Visit>
-inline void over_panels(const Lane<T>& k, const Needs& needs, Hand<T, R>& h, Tile<T, R>& tile,
+inline void over_panels(const Lane<T>& k, const Needs& needs, RowTile<T, R>& h, Tile<T, R>& tile,
                         Visit visit) {
   Group<T, R> g;
   g.q = h.q;
@@ -321,48 +283,59 @@ inline void fused_sums(const Lane<T>& k, const T* query, T* keep, Part part, Add
   }
 }
 
-// The same for the kernels that people use most; false for others.
-template <class T, int R>
-inline bool simple_sums(const Lane<T>& k, const Hand<T, R>& h, T* keep, Part part) {
+// The same, what the kernel reads being made feature by feature.
+template <class T, int R, Reads reads, class Formula>
+inline void sums_of_one(const Lane<T>& k, const RowTile<T, R>& h, T* keep, Part part,
+                        Formula formula) {
   using V = typename Simd<T>::Vec;
-  if (k.program.size != 1 || k.columns != 1) return false;
-  const Node node = k.program.nodes[0];
-  const T a = T(node.a);
   const T* width = k.width_t;
   const auto product = [](V acc, V x, V s, int64_t) { return acc + x * s; };
-  const auto square = [width](V acc, V x, V s, int64_t j) {
-    const V t = (x - s) * width[j];
-    return acc + t * t;
+  const auto plain = [formula](const T*) {
+    return [formula](V x, int, int) { return formula(x); };
   };
-  const auto gap = [width](V acc, V x, V s, int64_t j) {
-    return acc + magnitude(x - s) * width[j];
-  };
-  if (node.op == onkel::kGaussian && k.d <= kDirect) {
-    fused_sums<T, R>(k, h.v, keep, part, square,
-                     [a](const T*) { return [a](V d2, int, int) { return vexp(-a * d2); }; });
-  } else if (node.op == onkel::kGaussian) {
-    fused_sums<T, R>(k, h.q, keep, part, product, [a, &h](const T* norms) {
-      return [a, &h, norms](V dot, int r, int lane) {
+  if constexpr (reads == Reads::kDot) {
+    fused_sums<T, R>(k, h.q, keep, part, product, [formula, &h](const T*) {
+      return [formula, &h](V dot, int r, int) { return formula(dot + h.off[r]); };
+    });
+  } else if constexpr (reads == Reads::kDist1) {
+    const auto gap = [width](V acc, V x, V s, int64_t j) {
+      return acc + magnitude(x - s) * width[j];
+    };
+    fused_sums<T, R>(k, h.v, keep, part, gap, plain);
+  } else if (k.d <= kDirect) {
+    const auto square = [width](V acc, V x, V s, int64_t j) {
+      const V t = (x - s) * width[j];
+      return acc + t * t;
+    };
+    fused_sums<T, R>(k, h.v, keep, part, square, plain);
+  } else {
+    fused_sums<T, R>(k, h.q, keep, part, product, [formula, &h](const T* norms) {
+      return [formula, &h, norms](V dot, int r, int lane) {
         dot = dot + h.off[r];
         const V d2 = load<V>(norms + lane) + h.norm[r] - (dot + dot);
-        return vexp(-a * larger(d2, V{}));
+        return formula(larger(d2, V{}));
       };
     });
-  } else if (node.op == onkel::kLaplacian) {
-    fused_sums<T, R>(k, h.v, keep, part, gap,
-                     [a](const T*) { return [a](V d1, int, int) { return vexp(-a * d1); }; });
-  } else if (node.op == onkel::kLinear) {
-    fused_sums<T, R>(k, h.q, keep, part, product,
-                     [&h](const T*) { return [&h](V dot, int r, int) { return dot + h.off[r]; }; });
-  } else {
-    return false;
   }
-  return true;
+}
+
+// The same for the kernels that people use most; false for others.
+template <class T, int R>
+inline bool simple_sums(const Lane<T>& k, const RowTile<T, R>& h, T* keep, Part part) {
+  if (k.program.size != 1 || k.columns != 1) return false;
+  bool simple = false;
+  with_formula<T>(k.program.nodes[0], [&](auto op, auto formula) {
+    if constexpr (op.row.exponential || op.value == Op::kLinear) {
+      sums_of_one<T, R, op.row.reads>(k, h, keep, part, formula);
+      simple = true;
+    }
+  });
+  return simple;
 }
 
 // Sums over the terms that stay, and kernel values at the `old` ones that may go.
 template <class T, int R>
-inline void against_terms(const Lane<T>& k, const Needs& needs, Hand<T, R>& h, Tile<T, R>& tile,
+inline void against_terms(const Lane<T>& k, const Needs& needs, RowTile<T, R>& h, Tile<T, R>& tile,
                           Part part) {
   using V = typename Simd<T>::Vec;
   constexpr int W = Simd<T>::width;

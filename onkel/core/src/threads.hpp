@@ -1,7 +1,9 @@
 // Threads for the length of one call.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -65,5 +67,27 @@ class Team {
   void* job_ = nullptr;
   void (*run_)(void*, int) = nullptr;
 };
+
+// Shares rows among threads: calls work(first, count) on pieces that are whole multiples of `grain`
+// but for the last. Each row is done by one thread, in one order: the bits do not depend on how
+// many there are.
+template <class Work>
+inline void share_rows(int64_t rows, int threads, int64_t grain, Work work) {
+  const int64_t grains = (rows + grain - 1) / grain;
+  const int64_t most = std::clamp<int64_t>(threads, 1, 255);  // tiles of one round
+  const int64_t step = (grains + most - 1) / most * grain;
+  if (!rows) return;
+  const int pieces = static_cast<int>((rows + step - 1) / step);
+  std::atomic<bool> failed{false};
+  Team team(pieces);
+  team.share(pieces, [&](int piece) {
+    try {
+      work(piece * step, std::min(step, rows - piece * step));
+    } catch (const std::bad_alloc&) {  // no thread may end by it
+      failed = true;
+    }
+  });
+  if (failed) throw std::bad_alloc();
+}
 
 }  // namespace
