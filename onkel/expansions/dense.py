@@ -220,18 +220,20 @@ class DenseTerms:
         """What :meth:`begin` keeps is not needed any more."""
         self.undo_log = None
 
-    def _write(self, array: Array, where: Any, values: Any) -> None:
+    def _write(self, *changes: tuple[Array, Any, Any]) -> None:
+        """Put values into places of arrays, and note what stood there."""
         self.weights = None
         if self.undo_log is not None:
-            self.undo_log.note(array, where)
-        array[where] = values
+            self.undo_log.note(*changes)
+        for array, where, values in changes:
+            array[where] = values
 
     # -- changing ------------------------------------------------------------------------------
 
     def drop(self, count: int) -> None:
         """Let the oldest terms go."""
         panel, lane = self.slots(0, count)
-        self._write(self.coef, (panel, slice(None), lane), 0)
+        self._write((self.coef, (panel, slice(None), lane), 0))
         self.head = (self.head + count) % max(len(self.births), 1)
         self.count -= count
         if self.count == 0:
@@ -244,17 +246,19 @@ class DenseTerms:
         if self.count + len(births) > len(self.births):
             self._grow(self.count + len(births))
         panel, lane = self.slots(self.count, self.count + len(births))
-        self._write(self.panels, (panel, slice(None), lane), queries.v)
-        self._write(self.norms, (panel, lane), queries.norm)
-        self._write(self.coef, (panel, slice(None), lane), coef)
-        self._write(self.births, (panel * LANES + lane,), births)
+        self._write(
+            (self.panels, (panel, slice(None), lane), queries.v),
+            (self.norms, (panel, lane), queries.norm),
+            (self.coef, (panel, slice(None), lane), coef),
+            (self.births, (panel * LANES + lane,), births),
+        )
         self.count += len(births)
 
     def add_to(self, which: Array, coef: Array) -> None:
         """Add to the coefficients of some terms, counted from the oldest."""
         at = (self.head + which) % max(len(self.births), 1)
         where = (at // LANES, slice(None), at % LANES)
-        self._write(self.coef, where, self.coef[where] + coef)
+        self._write((self.coef, where, self.coef[where] + coef))
 
     def _grow(self, needed: int) -> None:
         enough = -(-needed // LANES)
@@ -390,13 +394,13 @@ class DenseTerms:
         if 2 * (going + coming) > len(self.births):
             self.undo_log.copy_now()
             return
-        panel, lane = self.slots(0, going)
-        self.undo_log.note(self.coef, (panel, slice(None), lane))
+        first, second = self.slots(0, going)
         panel, lane = self.slots(self.count, self.count + coming)
-        self.undo_log.note(self.panels, (panel, slice(None), lane))
-        self.undo_log.note(self.norms, (panel, lane))
-        self.undo_log.note(self.coef, (panel, slice(None), lane))
-        self.undo_log.note(self.births, (panel * LANES + lane,))
+        self.undo_log.note(
+            (self.coef, (first, slice(None), second)), (self.panels, (panel, slice(None), lane)),
+            (self.norms, (panel, lane)), (self.coef, (panel, slice(None), lane)),
+            (self.births, (panel * LANES + lane,)),
+        )  # fmt: skip
 
     def _bound(self) -> tuple[Any, Any, Any]:
         """Program, frame and arrays, as the compiled core takes them."""

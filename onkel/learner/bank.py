@@ -78,15 +78,11 @@ class Bank(TermLearner):
         common = replace(settings[0], threads=max(s.threads for s in settings))
         super().__init__(common, features, columns, dtype)
         self.kernels = tuple(m.kernel for m in self.members)
+        self.rules = [m.rule for m in self.members]
 
     def bound_rule(self, features: int) -> BoundRule:
         """Return what the members' common frame follows."""
-        return Together(self.rules)
-
-    @property
-    def rules(self) -> list[Any]:
-        """The members' own rules."""
-        return [m.rule for m in self.members]
+        return Together([m.rule for m in self.members])
 
     @staticmethod
     def key(settings: Settings, features: int) -> Any:

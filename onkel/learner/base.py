@@ -59,12 +59,13 @@ class Learner(Standardised):
         self.settings = settings
         self.kernel = settings.kernel.resolve(features)
         self.kernels: tuple[Kernel, ...] = (self.kernel,)
-        """Of all the settings that share this learner."""
         self.loss = settings.loss
         settings.rule.check(self.loss)
         settings.expansion.check(self.kernel, settings.rule)
         self.kernel.check_scale(settings.scale)
         self.rule = self.bound_rule(features)
+        self.rules: list[Any] = [self.rule]
+        """Of all the settings that share this learner, as are the kernels."""
         self.dtype = np.dtype(dtype)
         self.t = 0
         self.mistakes = 0
@@ -146,11 +147,6 @@ class Learner(Standardised):
         settings = self.settings
         space = settings.expansion.space(self.kernel, features, settings.scale)
         return settings.rule.bind(self.loss, space)
-
-    @property
-    def rules(self) -> list[Any]:
-        """The bound rule of each of the settings that share this learner."""
-        return [self.rule]
 
     def single_row(self) -> SingleRow | None:
         """Return what learns rows one by one the cheap way, if that is possible now."""
@@ -282,7 +278,7 @@ class Learner(Standardised):
                 scores[0] = 0.0  # nothing was known before the very first row
             elif self.first_score is not None:
                 scores[start] = self.targets.raw(self.first_score[0])
-            came = came if stop - start == len(came.Y) else came.part(0, stop - start)
+            came = came.upto(stop - start)
             self.advance(came if found.X is None else replace(came, X=found.X))
             call.left, start = len(Y) - stop, stop
         return scores, limits
@@ -294,7 +290,7 @@ class Learner(Standardised):
             rows = engine.reach(self, came)
             if not rows:
                 continue
-            batch = came if rows == len(came.Y) else came.part(0, rows)
+            batch = came.upto(rows)
             if self.moments.gaps:
                 batch = replace(batch, X=self.filled(batch.X))
             found = engine.learn(self, batch, call)

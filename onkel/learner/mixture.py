@@ -244,12 +244,15 @@ class Mixture:
 
     def _learn_parts(self, X: Any, Y: Array, weight: Array, first: int) -> tuple[Array, Array]:
         """Let every member learn; all or none."""
-        scores, limits = np.empty((2, len(Y), len(self.members), self.columns))
+        columns, last = self.columns, self.main
+        scores, limits = np.empty((2, len(Y), len(self.members), columns))
         with ExitStack() as calls:
             for part, held in self.parts:
-                call = Transaction(part, len(Y), with_others=part is not self.main)
-                told = part.learn_within(calls.enter_context(call), X, Y, weight, None, first)
-                scores[:, held], limits[:, held] = (self._by_member(v, held) for v in told)
+                call = Transaction(part, len(Y), with_others=part is not last)
+                calls.push(call)
+                told = part.learn_within(call, X, Y, weight, None, first)
+                mine = np.reshape(told, (2, len(Y), len(held), columns))
+                scores[:, held], limits[:, held] = mine[0], mine[1]
         return scores, limits
 
     def single_row(self) -> None:

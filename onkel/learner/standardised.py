@@ -13,7 +13,7 @@ from onkel.learner.batch import Batch
 from onkel.learner.refusals import Refusals
 from onkel.losses import Loss
 from onkel.rules.base import BoundRule
-from onkel.scaling import SMALLEST_SPREAD, Moments, Targets, next_refresh
+from onkel.scaling import NOTHING, SMALLEST_SPREAD, Moments, Targets, next_refresh
 
 Array = NDArray[Any]
 
@@ -142,7 +142,7 @@ class Standardised(Refusals):
 
     def advance(self, batch: Batch) -> None:
         """Move the clock on, take rows into the moments, refresh the frame at its time."""
-        fade = self.rule.fades(batch.gaps(self.clock))
+        fade = NOTHING if batch.times is None else self.rule.fades(batch.gaps(self.clock))
         self.t += len(batch.Y)
         if (self.settings.scale or self.moments.gaps) and not self.on_strings:
             self.take_in(batch.X, fade)

@@ -34,13 +34,13 @@ class Members:
 
     def learn(self, learner: Bank, batch: Batch, call: Transaction) -> Learned:
         """Compute the steps with nothing changed in place, then take them over."""
-        batch = batch.part(0, learner.begin_block(batch))
+        batch = batch.upto(learner.begin_block(batch))
         learner.terms = learner.terms.following(batch.X[0])
         task = _task(learner, learner.terms.prepare(batch.X), batch)
         for diag in task.diag:
             learner.refuse_infinite(diag, batch.first)
         result = core_bank.steps(task)
-        if result.bad_row < 0 and result.done < len(batch):
+        if result.bad_row < 0 and result.done < len(batch.Y):
             task = task.part(result.done)
             result = core_bank.steps(task)
         if result.bad_row >= 0:
@@ -54,7 +54,7 @@ MEMBERS = Members()
 
 
 def _task(learner: Bank, queries: Any, batch: Batch) -> core_bank.BankInput:
-    trials, norms = learner.t + 1 + np.arange(len(batch)), queries.norm.astype(np.float64)
+    trials, norms = learner.t + 1 + np.arange(len(batch.Y)), queries.norm.astype(np.float64)
     y = learner.targets.standardised(batch.Y)[:, : learner.outputs]
     with np.errstate(over="ignore"):
         diag = np.array([diag_of_norms(p, norms) for p in learner.programs])

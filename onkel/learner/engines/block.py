@@ -38,7 +38,7 @@ class Block:
 
     def learn(self, learner: TermLearner, batch: Batch, call: Transaction) -> Learned:
         """Compute the steps with nothing changed in place, then take them over."""
-        batch = batch.part(0, learner.begin_block(batch))
+        batch = batch.upto(learner.begin_block(batch))
         terms = learner.terms = learner.terms.following(batch.X[0])
         queries = terms.prepare(batch.X)
         learner.refuse_infinite(terms.diag(queries), batch.first)
@@ -56,7 +56,7 @@ BLOCK = Block()
 
 def _task(learner: TermLearner, queries: Any, batch: Batch) -> core.StepInput:
     """Compute all that the scalar steps of this block will need."""
-    terms, rule, rows = learner.terms, learner.rule, len(batch)
+    terms, rule, rows = learner.terms, learner.rule, len(batch.Y)
     trials = learner.t + 1 + np.arange(rows)
     oldest = learner.window.oldest(trials)
     old = learner.window.budget.may_go(terms, rows, learner.window.cap, int(oldest.max()))

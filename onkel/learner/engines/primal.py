@@ -35,11 +35,13 @@ class Primal:
         """Learn rows up to one that enters the centres, or that row alone."""
         size = learner.begin_block(batch)
         quiet = learner.map.quiet_rows(batch.X[:size], learner.t + 1)
-        batch = batch.part(0, max(quiet, 1))
+        batch = batch.upto(max(quiet, 1))
         shown = None if quiet else learner.unit_scores(batch.X)  # before it is a centre itself
-        centers, held = (learner.map, _held(learner)) if quiet else _entered(learner, batch.X[0])
+        centers, held = learner.map, (learner.state, learner.theta, learner.total)
+        if not quiet:
+            centers, held = _entered(learner, batch.X[0])
         out = _steps(learner, centers.features(batch.X, learner.frame), batch, held)
-        call.protect(len(batch))
+        call.protect(len(batch.Y))
         learner.map = centers
         learner.state, learner.theta, learner.total = out.state, out.theta, out.total
         if shown is None:
@@ -51,10 +53,6 @@ PRIMAL = Primal()
 
 Held = tuple[Array, Array, Array]
 """State, theta, and the sum of past weights."""
-
-
-def _held(learner: PrimalLearner) -> Held:
-    return learner.state, learner.theta, learner.total
 
 
 def _entered(learner: PrimalLearner, x: Array) -> tuple[Any, Held]:
@@ -81,14 +79,14 @@ def _steps(learner: PrimalLearner, features: Array, batch: Batch, held: Held) ->
     learner.refuse_infinite(np.einsum("ij,ij->i", features, features), batch.first)
     out = core.primal(_task(learner, features, batch, held))
     if out.bad_row >= 0 or not np.all(np.abs(out.theta) < LARGEST):
-        bad = out.bad_row if out.bad_row >= 0 else len(batch) - 1
+        bad = out.bad_row if out.bad_row >= 0 else len(batch.Y) - 1
         learner.refuse_step(batch.first + bad, out.score[bad])
     return out
 
 
 def _task(learner: PrimalLearner, features: Array, batch: Batch, held: Held) -> core.PrimalInput:
     state, theta, total = held
-    trials, rule, settings = learner.t + 1 + np.arange(len(batch)), learner.rule, learner.settings
+    trials, rule, settings = learner.t + 1 + np.arange(len(batch.Y)), learner.rule, learner.settings
     return core.PrimalInput(
         x=features,
         y=np.ascontiguousarray(learner.targets.standardised(batch.Y), np.float64),
