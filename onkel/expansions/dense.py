@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -196,7 +196,7 @@ class DenseTerms:
 
     # -- taking back ---------------------------------------------------------------------------
 
-    def begin(self, origin: DenseTerms, rows: int) -> Callable[[], DenseTerms]:
+    def begin(self, origin: Self, rows: int) -> Callable[[], Self]:
         """Return a function that gives back `origin` bit for bit, whatever happens to these terms.
 
         `origin` is these terms as they were, perhaps in another frame; both share arrays. Until
@@ -205,7 +205,7 @@ class DenseTerms:
         """
         log = self.undo_log = UndoLog(dict(origin.__dict__))
 
-        def undo() -> DenseTerms:
+        def undo() -> Any:
             restored = object.__new__(type(origin))
             restored.__dict__.update(log.restored())
             return restored
@@ -296,7 +296,7 @@ class DenseTerms:
         norms = self.norms[panel, lane][keep]
         self._refill(len(self.panels), rows, norms, coef, births)
 
-    def reframed(self, frame: Frame) -> DenseTerms:
+    def reframed(self, frame: Frame) -> Self:
         """Return the same terms in a new frame; stored rows change only where they must."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
@@ -312,7 +312,7 @@ class DenseTerms:
             other.norms[panel, lane] = frame.norms(rows)
         return other
 
-    def following(self, x: Any) -> DenseTerms:
+    def following(self, x: Any) -> Self:
         """Return the terms with their centre near the data (kernels of differences only)."""
         if not (self.frame.invariant and self.count):
             return self
@@ -320,7 +320,7 @@ class DenseTerms:
         frame = self.frame.left_behind(np.asarray(x, np.float64), recent)
         return self if frame is None else self.reframed(frame)
 
-    def copy(self) -> DenseTerms:
+    def copy(self) -> Self:
         """Return an independent copy."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +54,7 @@ class Tree(Window):
             )
 
     def open(self, kernel: Kernel, frame: Frame | None, limit: int = 0) -> TreeTerms:
-        assert frame is not None and isinstance(kernel, Additive)
+        assert frame is not None  # rows of numbers
         return TreeTerms(kernel, frame, 0, limit)
 
 
@@ -137,15 +137,14 @@ class TreeTerms(DenseTerms):
 
     # -- taking back ---------------------------------------------------------------------------
 
-    def begin(self, origin: DenseTerms, rows: int) -> Callable[[], DenseTerms]:
+    def begin(self, origin: Self, rows: int) -> Callable[[], Self]:
         """Return a function that gives back `origin`, terms and trees, bit for bit."""
         undo, trees = super().begin(origin, rows), self.trees
-        assert isinstance(origin, TreeTerms)
         if trees is not origin.trees:  # made for a new frame: those of `origin` stay as they are
             return undo
         trees.begin()
 
-        def undo_all() -> DenseTerms:
+        def undo_all() -> Any:
             trees.rollback()
             return undo()
 
@@ -200,20 +199,18 @@ class TreeTerms(DenseTerms):
         super().select(keep)
         self._rebuild()
 
-    def reframed(self, frame: Frame) -> TreeTerms:
+    def reframed(self, frame: Frame) -> Self:
         """Return the same terms in a new frame, which asks for new trees."""
         other = super().reframed(frame)
-        assert isinstance(other, TreeTerms)
         other._rebuild()
         return other
 
-    def following(self, x: Any) -> TreeTerms:
+    def following(self, x: Any) -> Self:
         """Trees take differences to near anchors: their centre need not follow the data."""
         return self
 
-    def copy(self) -> TreeTerms:
+    def copy(self) -> Self:
         """Return an independent copy."""
         other = super().copy()
-        assert isinstance(other, TreeTerms)
         other.trees = self.trees.copy() if self.columns else None
         return other

@@ -148,6 +148,10 @@ class Learner(Standardised):
         space = settings.expansion.space(self.kernel, features, settings.scale)
         return settings.rule.bind(self.loss, space)
 
+    def window_age(self) -> int | None:
+        """Return how many trials a term stays, as of now; None where f has no terms."""
+        return None
+
     def single_row(self) -> SingleRow | None:
         """Return what learns rows one by one the cheap way, if that is possible now."""
         return None

@@ -129,6 +129,10 @@ class TermLearner(Learner):
         """The call has succeeded: what was guarded need not be any more."""
         self.terms.end()
 
+    def window_age(self) -> int:
+        """Return how many trials a term stays, as of now."""
+        return int(self.window.ages(np.array([self.t + 1]))[0])
+
     def single_row(self) -> SingleRow | None:
         """Return what learns rows one by one the cheap way, if that is possible now."""
         return SingleRow(self) if self.in_lane and self.units_known and self.columns else None
