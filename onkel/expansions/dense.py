@@ -13,6 +13,7 @@ from onkel.core import Queries
 from onkel.core.frame import Frame
 from onkel.core.layout import LANES
 from onkel.expansions.loose_terms import LooseRows
+from onkel.expansions.ring_files import dumped, restore
 from onkel.expansions.undo_log import UndoLog
 from onkel.kernels import Kernel
 from onkel.kernels.base import diag_of_norms
@@ -337,39 +338,11 @@ class DenseTerms:
 
     def dump(self) -> dict[str, Any]:
         """Return what a file must hold: the whole ring, without what is left of dropped terms."""
-        panel, lane = self.slots(self.count, len(self.births))
-        panels, norms, births = self.panels.copy(), self.norms.copy(), self.births.copy()
-        panels[panel, :, lane], norms[panel, lane], births[panel * LANES + lane] = 0, 0, 0
-        ring = {"head": self.head, "count": self.count}
-        coef = self.coef.copy()
-        return {**ring, "panels": panels, "norms": norms, "coef": coef, "births": births}
+        return dumped(self)
 
     def restore(self, saved: Saved, columns: int, t: int) -> None:
         """Become the terms that a file holds, after trial `t`."""
-        d, dtype = len(self.frame.center), self.frame.dtype
-        panels = saved.array("panels", (None, d, LANES), dtype, finite=False)
-        n = len(panels)
-        self.panels, self.weights = panels, None
-        self.norms = saved.array("norms", (n, LANES), dtype, finite=False, low=0.0)
-        self.coef = saved.array("coef", (n, columns, LANES), np.float64)
-        self.births = saved.array("births", (n * LANES,), np.int64, low=0)
-        self.head = saved.whole("head", high=max(n * LANES - 1, 0))
-        self.count = saved.whole("count", high=min(n * LANES, self.limit))
-        self._check_ring(saved, t)
-
-    def _check_ring(self, saved: Saved, t: int) -> None:
-        """Refuse a ring that no run can have left."""
-        if np.isnan(self.panels).any():
-            raise saved.refuse("panels", "must not hold NaN")
-        panel, lane = self.slots(self.count, len(self.births))
-        held = {"panels": self.panels[panel, :, lane], "coef": self.coef[panel, :, lane]}
-        held |= {"norms": self.norms[panel, lane], "births": self.births[panel * LANES + lane]}
-        for name, nothing in held.items():
-            if np.any(np.ascontiguousarray(nothing).view(np.uint8)):  # -0.0 is something
-                raise saved.refuse(name, "must be 0 where there is no term")
-        births = self.births_from(0, self.count)
-        if np.any(np.diff(births) <= 0) or np.any(births < 1) or np.any(births > t):
-            raise saved.refuse("births", f"must increase, from 1 to {t} at most")
+        restore(self, saved, columns, t)
 
     # -- the fast lane -------------------------------------------------------------------------
 
