@@ -1,6 +1,6 @@
 """Blocks on the device beside the NumPy core: every kernel function, loss and rule once.
 
-Used by the tests in `tests/gpu` and by ``benchmarks/gpu_check.py``. Needs NumPy, PyTorch and Triton alone.
+Used by ``tests/gpu`` and ``benchmarks/gpu_check.py``; needs NumPy, PyTorch and Triton alone.
 """
 
 from __future__ import annotations
