@@ -23,7 +23,7 @@ settings.load_profile("onkel")
 
 ONCE = (
     "tests/app/", "tests/docs/", "tests/experiments/", "tests/gpu/", "tests/packaging/",
-    "tests/spark/", "tests/streams/",
+    "tests/spark/", "tests/streams/", "tests/tools/",
 )  # fmt: skip
 """What the core has no part in: run beside the compiled one, not again in plain NumPy."""
 

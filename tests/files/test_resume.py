@@ -25,6 +25,7 @@ EVERY = [
     pytest.param(case, id=name)
     for name, case in some(
         NAMED,
+        times=1,
         levels=lambda named: [(named[0].strip("0123456789"), *level) for level in named[1].items()],
     )
 ]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers import cases
 from helpers.agreement import close, name_of
-from helpers.sizes import some
+from helpers.sizes import size, some
 
 from onkel.core.layout import Field
 
@@ -78,21 +78,21 @@ def check_average(learner, twin, probe, scores, mean_truth, case, tolerance):
         assert np.all(np.abs(ours - truth) <= bound + 10 * tolerance * max(1, np.abs(truth).max()))
 
 
-@pytest.mark.parametrize("case", ALL[::3], ids=name_of)
+@pytest.mark.parametrize("case", ALL[:: size(6, 3)], ids=name_of)
 def test_blocks_of_any_size_agree(case, rng):
     twins = cases.build(case)
     X, Y = cases.stream(case, rng, 3 * ROWS)
     tolerance = {"float64": 1e-11, "float32": 3e-4}[case["dtype"]]
     single = twins.learner()
     reference, _ = learn_by_row(single, X, Y)
-    for size in (7, 256, len(X)):
+    for rows in (7, 256, len(X)):
         learner = twins.learner()
         parts = [
-            learner.learn(X[i : i + size], Y[i : i + size], np.ones(len(X[i : i + size])))[0]
-            for i in range(0, len(X), size)
+            learner.learn(X[i : i + rows], Y[i : i + rows], np.ones(len(X[i : i + rows])))[0]
+            for i in range(0, len(X), rows)
         ]
         if not np.array_equal(learner.state[:, Field.OUTSIDE], single.state[:, Field.OUTSIDE]):
             pytest.skip("a decision lay within rounding of its threshold")
-        close(np.concatenate(parts), reference, tolerance, f"blocks of {size}")
+        close(np.concatenate(parts), reference, tolerance, f"blocks of {rows}")
         close(learner.state[:, Field.THRESHOLD], single.state[:, Field.THRESHOLD], tolerance, "rho")
         assert learner.terms.count == single.terms.count

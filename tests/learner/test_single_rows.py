@@ -229,7 +229,7 @@ def test_a_third_class_that_comes_singly(rng):
     assert model.predict_one(X[91]) in model.classes_
 
 
-@pytest.mark.parametrize("case", some(cases.pairwise(cases.FACTORS)[::4]), ids=name_of)
+@pytest.mark.parametrize("case", some(cases.pairwise(cases.FACTORS)[::4], times=1), ids=name_of)
 def test_ages_and_windows_in_the_lane(rng, case):
     """A stream long enough for the ring of panels to turn round several times."""
     if case["average"] or case["kernel"] == "function":
