@@ -10,12 +10,12 @@ FINGERPRINT: int
 class BankOutput:
     def __init__(
         self,
-        state: NDArray[np.float64],
-        score: NDArray[np.float64],
-        limit: NDArray[np.float64],
-        coef: NDArray[np.float64],
-        kept: NDArray[np.uint8],
-        wiped: NDArray[np.uint8],
+        state: float64,
+        score: float64,
+        limit: float64,
+        coef: float64,
+        kept: uint8,
+        wiped: uint8,
     ) -> None: ...
     @property
     def done(self) -> int: ...
@@ -26,46 +26,42 @@ class BankRows:
     def __init__(
         self,
         first_trial: int,
-        y: NDArray[np.float64],
-        weight: NDArray[np.float64],
-        eta: NDArray[np.float64],
-        lam: NDArray[np.float64],
-        diag: NDArray[np.float64],
+        y: float64,
+        weight: float64,
+        eta: float64,
+        lam: float64,
+        diag: float64,
     ) -> None: ...
 
 class BlockD:
     def __init__(
         self,
         first_trial: int,
-        x: NDArray[np.float64],
-        y: NDArray[np.float64],
-        weight: NDArray[np.float64],
-        eta: NDArray[np.float64],
-        lam: NDArray[np.float64],
-        oldest: NDArray[np.int64],
+        x: float64,
+        y: float64,
+        weight: float64,
+        eta: float64,
+        lam: float64,
+        oldest: int64,
     ) -> None: ...
 
 class BlockF:
     def __init__(
         self,
         first_trial: int,
-        x: NDArray[np.float32],
-        y: NDArray[np.float64],
-        weight: NDArray[np.float64],
-        eta: NDArray[np.float64],
-        lam: NDArray[np.float64],
-        oldest: NDArray[np.int64],
+        x: float32,
+        y: float64,
+        weight: float64,
+        eta: float64,
+        lam: float64,
+        oldest: int64,
     ) -> None: ...
 
 class BlockOutput:
-    def __init__(
-        self, score: NDArray[np.float64], limit: NDArray[np.float64], kept: NDArray[np.uint8]
-    ) -> None: ...
+    def __init__(self, score: float64, limit: float64, kept: uint8) -> None: ...
 
 class Forest:
-    def __init__(
-        self, splits: Sequence[Split], weights: NDArray[np.float64], columns: int
-    ) -> None: ...
+    def __init__(self, splits: Sequence[Split], weights: float64, columns: int) -> None: ...
     @property
     def columns(self) -> int: ...
     @property
@@ -74,24 +70,14 @@ class Forest:
     def nbytes(self) -> int: ...
     @property
     def in_transaction(self) -> bool: ...
-    def insert(
-        self, X: NDArray[np.float64], coef: NDArray[np.float64], ids: NDArray[np.int64]
-    ) -> None: ...
-    def erase(self, X: NDArray[np.float64], ids: NDArray[np.int64]) -> None: ...
-    def add(
-        self, X: NDArray[np.float64], ids: NDArray[np.int64], delta: NDArray[np.float64]
-    ) -> None: ...
-    def query(
-        self, X: NDArray[np.float64], out: NDArray[np.float64], threads: int = ...
-    ) -> None: ...
-    def remix(self, M: NDArray[np.float64]) -> None: ...
+    def insert(self, X: float64, coef: float64, ids: int64) -> None: ...
+    def erase(self, X: float64, ids: int64) -> None: ...
+    def add(self, X: float64, ids: int64, delta: float64) -> None: ...
+    def query(self, X: float64, out: float64, threads: int = ...) -> None: ...
+    def remix(self, M: float64) -> None: ...
     def clear(self) -> None: ...
     def build(
-        self,
-        X: NDArray[np.float64],
-        coef: NDArray[np.float64],
-        ids: NDArray[np.int64],
-        layout: Sequence[Sequence[Sequence[int]]] = ...,
+        self, X: float64, coef: float64, ids: int64, layout: Sequence[Sequence[Sequence[int]]] = ...
     ) -> None: ...
     def layout(self) -> list[list[list[int]]]: ...
     def copy(self) -> Forest: ...
@@ -102,10 +88,10 @@ class Forest:
 class FrameD:
     def __init__(
         self,
-        center: NDArray[np.float64],
-        unit: NDArray[np.float64],
-        width: NDArray[np.float64],
-        shift: NDArray[np.float64],
+        center: float64,
+        unit: float64,
+        width: float64,
+        shift: float64,
         invariant: bool,
         clip: float,
     ) -> None: ...
@@ -113,10 +99,10 @@ class FrameD:
 class FrameF:
     def __init__(
         self,
-        center: NDArray[np.float64],
-        unit: NDArray[np.float64],
-        width: NDArray[np.float64],
-        shift: NDArray[np.float64],
+        center: float64,
+        unit: float64,
+        width: float64,
+        shift: float64,
         invariant: bool,
         clip: float,
     ) -> None: ...
@@ -130,12 +116,7 @@ class Loss:
 
 class Moments:
     def __init__(
-        self,
-        seen: NDArray[np.float64],
-        mean: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        horizon: float,
-        plain: bool,
+        self, seen: float64, mean: float64, variance: float64, horizon: float, plain: bool
     ) -> None: ...
 
 class OneD:
@@ -145,35 +126,21 @@ class OneD:
         frame: FrameD,
         terms: TermsD,
         ring: Ring,
-        state: NDArray[np.float64],
+        state: float64,
         stepper: Stepper,
         targets: Targets,
         rows: Moments | None,
         wanted: Moments | None,
-        scores: NDArray[np.float64],
-        limits: NDArray[np.float64],
+        scores: float64,
+        limits: float64,
     ) -> None: ...
     def learn(
-        self,
-        x: NDArray[np.float64],
-        y: float,
-        t: int,
-        eta: float,
-        lam: float,
-        oldest: int,
-        fade: float,
+        self, x: float64, y: float, t: int, eta: float, lam: float, oldest: int, fade: float
     ) -> bool: ...
     def learn_all(
-        self,
-        x: NDArray[np.float64],
-        y: NDArray[np.float64],
-        t: int,
-        eta: float,
-        lam: float,
-        oldest: int,
-        fade: float,
+        self, x: float64, y: float64, t: int, eta: float, lam: float, oldest: int, fade: float
     ) -> bool: ...
-    def look(self, x: NDArray[np.float64]) -> bool: ...
+    def look(self, x: float64) -> bool: ...
     @property
     def score(self) -> float: ...
     @property
@@ -188,35 +155,21 @@ class OneF:
         frame: FrameF,
         terms: TermsF,
         ring: Ring,
-        state: NDArray[np.float64],
+        state: float64,
         stepper: Stepper,
         targets: Targets,
         rows: Moments | None,
         wanted: Moments | None,
-        scores: NDArray[np.float64],
-        limits: NDArray[np.float64],
+        scores: float64,
+        limits: float64,
     ) -> None: ...
     def learn(
-        self,
-        x: NDArray[np.float32],
-        y: float,
-        t: int,
-        eta: float,
-        lam: float,
-        oldest: int,
-        fade: float,
+        self, x: float32, y: float, t: int, eta: float, lam: float, oldest: int, fade: float
     ) -> bool: ...
     def learn_all(
-        self,
-        x: NDArray[np.float32],
-        y: NDArray[np.float64],
-        t: int,
-        eta: float,
-        lam: float,
-        oldest: int,
-        fade: float,
+        self, x: float32, y: float64, t: int, eta: float, lam: float, oldest: int, fade: float
     ) -> bool: ...
-    def look(self, x: NDArray[np.float32]) -> bool: ...
+    def look(self, x: float32) -> bool: ...
     @property
     def score(self) -> float: ...
     @property
@@ -226,32 +179,22 @@ class OneF:
 
 class PanelsD:
     def __init__(
-        self,
-        values: NDArray[np.float64],
-        norms: NDArray[np.float64],
-        coef: NDArray[np.float64],
-        first: int,
-        used: int,
+        self, values: float64, norms: float64, coef: float64, first: int, used: int
     ) -> None: ...
 
 class PanelsF:
     def __init__(
-        self,
-        values: NDArray[np.float32],
-        norms: NDArray[np.float32],
-        coef: NDArray[np.float32],
-        first: int,
-        used: int,
+        self, values: float32, norms: float32, coef: float32, first: int, used: int
     ) -> None: ...
 
 class PrimalInput:
     def __init__(
         self,
-        x: NDArray[np.float64],
-        y: NDArray[np.float64],
-        weight: NDArray[np.float64],
-        eta: NDArray[np.float64],
-        lam: NDArray[np.float64],
+        x: float64,
+        y: float64,
+        weight: float64,
+        eta: float64,
+        lam: float64,
         stepper: Stepper,
         p: float,
         average: bool,
@@ -260,12 +203,12 @@ class PrimalInput:
 class PrimalOutput:
     def __init__(
         self,
-        state: NDArray[np.float64],
-        theta: NDArray[np.float64],
-        total: NDArray[np.float64],
-        score: NDArray[np.float64],
-        mean_score: NDArray[np.float64],
-        limit: NDArray[np.float64],
+        state: float64,
+        theta: float64,
+        total: float64,
+        score: float64,
+        mean_score: float64,
+        limit: float64,
     ) -> None: ...
     @property
     def bad_row(self) -> int: ...
@@ -279,22 +222,12 @@ class Programs:
 
 class QueriesD:
     def __init__(
-        self,
-        q: NDArray[np.float64],
-        v: NDArray[np.float64],
-        off: NDArray[np.float64],
-        norm: NDArray[np.float64],
-        width: NDArray[np.float64],
+        self, q: float64, v: float64, off: float64, norm: float64, width: float64
     ) -> None: ...
 
 class QueriesF:
     def __init__(
-        self,
-        q: NDArray[np.float32],
-        v: NDArray[np.float32],
-        off: NDArray[np.float32],
-        norm: NDArray[np.float32],
-        width: NDArray[np.float32],
+        self, q: float32, v: float32, off: float32, norm: float32, width: float32
     ) -> None: ...
 
 class Ring:
@@ -327,20 +260,20 @@ class Split:
 class StepInput:
     def __init__(
         self,
-        kernel: NDArray[np.float64],
-        base: NDArray[np.float64],
-        old_coef: NDArray[np.float64],
-        diag: NDArray[np.float64],
-        births: NDArray[np.int64],
+        kernel: float64,
+        base: float64,
+        old_coef: float64,
+        diag: float64,
+        births: int64,
         live: int,
         first_trial: int,
-        y: NDArray[np.float64],
-        weight: NDArray[np.float64],
-        eta: NDArray[np.float64],
-        lam: NDArray[np.float64],
-        cap: NDArray[np.int64],
-        hosts: NDArray[np.int64],
-        oldest: NDArray[np.int64],
+        y: float64,
+        weight: float64,
+        eta: float64,
+        lam: float64,
+        cap: int64,
+        hosts: int64,
+        oldest: int64,
         stepper: Stepper,
         budget: int,
         average: bool,
@@ -350,14 +283,14 @@ class StepInput:
 class StepOutput:
     def __init__(
         self,
-        state: NDArray[np.float64],
-        score: NDArray[np.float64],
-        mean_score: NDArray[np.float64],
-        limit: NDArray[np.float64],
-        coef: NDArray[np.float64],
-        kept: NDArray[np.uint8],
-        merged: NDArray[np.uint8],
-        wiped: NDArray[np.uint8],
+        state: float64,
+        score: float64,
+        mean_score: float64,
+        limit: float64,
+        coef: float64,
+        kept: uint8,
+        merged: uint8,
+        wiped: uint8,
     ) -> None: ...
     @property
     def dropped(self) -> int: ...
@@ -372,34 +305,20 @@ class Stepper:
     def __init__(self, loss: Loss, rule: Rule, intercept: bool, needs_norm: bool) -> None: ...
 
 class Targets:
-    def __init__(self, center: NDArray[np.float64], spread: NDArray[np.float64]) -> None: ...
+    def __init__(self, center: float64, spread: float64) -> None: ...
 
 class TermsD:
     def __init__(
-        self,
-        panels: NDArray[np.float64],
-        norms: NDArray[np.float64],
-        coef: NDArray[np.float64],
-        weights: NDArray[np.float64],
-        births: NDArray[np.int64],
+        self, panels: float64, norms: float64, coef: float64, weights: float64, births: int64
     ) -> None: ...
 
 class TermsF:
     def __init__(
-        self,
-        panels: NDArray[np.float32],
-        norms: NDArray[np.float32],
-        coef: NDArray[np.float64],
-        weights: NDArray[np.float32],
-        births: NDArray[np.int64],
+        self, panels: float32, norms: float32, coef: float64, weights: float32, births: int64
     ) -> None: ...
 
 def additive_matrix(
-    splits: Sequence[Split],
-    weights: NDArray[np.float64],
-    X: NDArray[np.float64],
-    Z: NDArray[np.float64],
-    out: NDArray[np.float64],
+    splits: Sequence[Split], weights: float64, X: float64, Z: float64, out: float64
 ) -> None: ...
 @overload
 def bank(
@@ -425,26 +344,17 @@ def bank(
 ) -> None: ...
 @overload
 def bank_sums(
-    programs: Programs, queries: QueriesF, panels: PanelsF, out: NDArray[np.float64], threads: int
+    programs: Programs, queries: QueriesF, panels: PanelsF, out: float64, threads: int
 ) -> None: ...
 @overload
 def bank_sums(
-    programs: Programs, queries: QueriesD, panels: PanelsD, out: NDArray[np.float64], threads: int
+    programs: Programs, queries: QueriesD, panels: PanelsD, out: float64, threads: int
 ) -> None: ...
 def evaluate(
-    program: Program,
-    dot: NDArray[np.float64],
-    dist2: NDArray[np.float64],
-    dist1: NDArray[np.float64],
-    out: NDArray[np.float64],
+    program: Program, dot: float64, dist2: float64, dist1: float64, out: float64
 ) -> None: ...
 def fixed_share(
-    losses: NDArray[np.float64],
-    rate: float,
-    share: float,
-    weights: NDArray[np.float64],
-    before: NDArray[np.float64],
-    gap: NDArray[np.float64],
+    losses: float64, rate: float, share: float, weights: float64, before: float64, gap: float64
 ) -> None: ...
 @overload
 def lane(
@@ -452,7 +362,7 @@ def lane(
     frame: FrameF,
     terms: TermsF,
     ring: Ring,
-    state: NDArray[np.float64],
+    state: float64,
     stepper: Stepper,
     block: BlockF,
     out: BlockOutput,
@@ -464,7 +374,7 @@ def lane(
     frame: FrameD,
     terms: TermsD,
     ring: Ring,
-    state: NDArray[np.float64],
+    state: float64,
     stepper: Stepper,
     block: BlockD,
     out: BlockOutput,
@@ -474,29 +384,21 @@ def level() -> str: ...
 def levels() -> list[str]: ...
 @overload
 def matrix(
-    program: Program,
-    queries: QueriesF,
-    rows: NDArray[np.float32],
-    norms: NDArray[np.float32],
-    out: NDArray[np.float64],
+    program: Program, queries: QueriesF, rows: float32, norms: float32, out: float64
 ) -> None: ...
 @overload
 def matrix(
-    program: Program,
-    queries: QueriesD,
-    rows: NDArray[np.float64],
-    norms: NDArray[np.float64],
-    out: NDArray[np.float64],
+    program: Program, queries: QueriesD, rows: float64, norms: float64, out: float64
 ) -> None: ...
-def moments(rows: NDArray[np.float64], fade: NDArray[np.float64], into: Moments) -> None: ...
+def moments(rows: float64, fade: float64, into: Moments) -> None: ...
 def primal(task: PrimalInput, out: PrimalOutput) -> None: ...
 def steps(task: StepInput, out: StepOutput) -> None: ...
 @overload
 def sums(
-    program: Program, queries: QueriesF, panels: PanelsF, out: NDArray[np.float64], threads: int
+    program: Program, queries: QueriesF, panels: PanelsF, out: float64, threads: int
 ) -> None: ...
 @overload
 def sums(
-    program: Program, queries: QueriesD, panels: PanelsD, out: NDArray[np.float64], threads: int
+    program: Program, queries: QueriesD, panels: PanelsD, out: float64, threads: int
 ) -> None: ...
 def use_level(name: str) -> None: ...

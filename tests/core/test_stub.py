@@ -29,9 +29,7 @@ SHOWN = ("__init__", "__len__")
 
 def plain(signature):
     """A signature as nanobind has it, in the words of the stub."""
-    text = re.sub(
-        r"ndarray\[dtype=(\w+),[^\]]*\]", lambda m: f"NDArray[np.{DTYPES[m[1]]}]", signature
-    )
+    text = re.sub(r"ndarray\[dtype=(\w+),[^\]]*\]", lambda m: DTYPES[m[1]], signature)
     text = text.replace("collections.abc.", "").replace("onkel.core._native.", "")
     return re.sub(r"= \\\d+", "= ...", text) + ": ..."
 
