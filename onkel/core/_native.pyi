@@ -5,17 +5,22 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
+Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
+Wholes = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
+
 FINGERPRINT: int
 
 class BankOutput:
     def __init__(
         self,
-        state: float64,
-        score: float64,
-        limit: float64,
-        coef: float64,
-        kept: uint8,
-        wiped: uint8,
+        state: Doubles,
+        score: Doubles,
+        limit: Doubles,
+        coef: Doubles,
+        kept: Bytes,
+        wiped: Bytes,
     ) -> None: ...
     @property
     def done(self) -> int: ...
@@ -26,42 +31,42 @@ class BankRows:
     def __init__(
         self,
         first_trial: int,
-        y: float64,
-        weight: float64,
-        eta: float64,
-        lam: float64,
-        diag: float64,
+        y: Doubles,
+        weight: Doubles,
+        eta: Doubles,
+        lam: Doubles,
+        diag: Doubles,
     ) -> None: ...
 
 class BlockD:
     def __init__(
         self,
         first_trial: int,
-        x: float64,
-        y: float64,
-        weight: float64,
-        eta: float64,
-        lam: float64,
-        oldest: int64,
+        x: Doubles,
+        y: Doubles,
+        weight: Doubles,
+        eta: Doubles,
+        lam: Doubles,
+        oldest: Wholes,
     ) -> None: ...
 
 class BlockF:
     def __init__(
         self,
         first_trial: int,
-        x: float32,
-        y: float64,
-        weight: float64,
-        eta: float64,
-        lam: float64,
-        oldest: int64,
+        x: Floats,
+        y: Doubles,
+        weight: Doubles,
+        eta: Doubles,
+        lam: Doubles,
+        oldest: Wholes,
     ) -> None: ...
 
 class BlockOutput:
-    def __init__(self, score: float64, limit: float64, kept: uint8) -> None: ...
+    def __init__(self, score: Doubles, limit: Doubles, kept: Bytes) -> None: ...
 
 class Forest:
-    def __init__(self, splits: Sequence[Split], weights: float64, columns: int) -> None: ...
+    def __init__(self, splits: Sequence[Split], weights: Doubles, columns: int) -> None: ...
     @property
     def columns(self) -> int: ...
     @property
@@ -70,14 +75,18 @@ class Forest:
     def nbytes(self) -> int: ...
     @property
     def in_transaction(self) -> bool: ...
-    def insert(self, X: float64, coef: float64, ids: int64) -> None: ...
-    def erase(self, X: float64, ids: int64) -> None: ...
-    def add(self, X: float64, ids: int64, delta: float64) -> None: ...
-    def query(self, X: float64, out: float64, threads: int = ...) -> None: ...
-    def remix(self, M: float64) -> None: ...
+    def insert(self, X: Doubles, coef: Doubles, ids: Wholes) -> None: ...
+    def erase(self, X: Doubles, ids: Wholes) -> None: ...
+    def add(self, X: Doubles, ids: Wholes, delta: Doubles) -> None: ...
+    def query(self, X: Doubles, out: Doubles, threads: int = ...) -> None: ...
+    def remix(self, M: Doubles) -> None: ...
     def clear(self) -> None: ...
     def build(
-        self, X: float64, coef: float64, ids: int64, layout: Sequence[Sequence[Sequence[int]]] = ...
+        self,
+        X: Doubles,
+        coef: Doubles,
+        ids: Wholes,
+        layout: Sequence[Sequence[Sequence[int]]] = ...,
     ) -> None: ...
     def layout(self) -> list[list[list[int]]]: ...
     def copy(self) -> Forest: ...
@@ -88,10 +97,10 @@ class Forest:
 class FrameD:
     def __init__(
         self,
-        center: float64,
-        unit: float64,
-        width: float64,
-        shift: float64,
+        center: Doubles,
+        unit: Doubles,
+        width: Doubles,
+        shift: Doubles,
         invariant: bool,
         clip: float,
     ) -> None: ...
@@ -99,10 +108,10 @@ class FrameD:
 class FrameF:
     def __init__(
         self,
-        center: float64,
-        unit: float64,
-        width: float64,
-        shift: float64,
+        center: Doubles,
+        unit: Doubles,
+        width: Doubles,
+        shift: Doubles,
         invariant: bool,
         clip: float,
     ) -> None: ...
@@ -116,7 +125,7 @@ class Loss:
 
 class Moments:
     def __init__(
-        self, seen: float64, mean: float64, variance: float64, horizon: float, plain: bool
+        self, seen: Doubles, mean: Doubles, variance: Doubles, horizon: float, plain: bool
     ) -> None: ...
 
 class OneD:
@@ -126,21 +135,21 @@ class OneD:
         frame: FrameD,
         terms: TermsD,
         ring: Ring,
-        state: float64,
+        state: Doubles,
         stepper: Stepper,
         targets: Targets,
         rows: Moments | None,
         wanted: Moments | None,
-        scores: float64,
-        limits: float64,
+        scores: Doubles,
+        limits: Doubles,
     ) -> None: ...
     def learn(
-        self, x: float64, y: float, t: int, eta: float, lam: float, oldest: int, fade: float
+        self, x: Doubles, y: float, t: int, eta: float, lam: float, oldest: int, fade: float
     ) -> bool: ...
     def learn_all(
-        self, x: float64, y: float64, t: int, eta: float, lam: float, oldest: int, fade: float
+        self, x: Doubles, y: Doubles, t: int, eta: float, lam: float, oldest: int, fade: float
     ) -> bool: ...
-    def look(self, x: float64) -> bool: ...
+    def look(self, x: Doubles) -> bool: ...
     @property
     def score(self) -> float: ...
     @property
@@ -155,21 +164,21 @@ class OneF:
         frame: FrameF,
         terms: TermsF,
         ring: Ring,
-        state: float64,
+        state: Doubles,
         stepper: Stepper,
         targets: Targets,
         rows: Moments | None,
         wanted: Moments | None,
-        scores: float64,
-        limits: float64,
+        scores: Doubles,
+        limits: Doubles,
     ) -> None: ...
     def learn(
-        self, x: float32, y: float, t: int, eta: float, lam: float, oldest: int, fade: float
+        self, x: Floats, y: float, t: int, eta: float, lam: float, oldest: int, fade: float
     ) -> bool: ...
     def learn_all(
-        self, x: float32, y: float64, t: int, eta: float, lam: float, oldest: int, fade: float
+        self, x: Floats, y: Doubles, t: int, eta: float, lam: float, oldest: int, fade: float
     ) -> bool: ...
-    def look(self, x: float32) -> bool: ...
+    def look(self, x: Floats) -> bool: ...
     @property
     def score(self) -> float: ...
     @property
@@ -179,22 +188,22 @@ class OneF:
 
 class PanelsD:
     def __init__(
-        self, values: float64, norms: float64, coef: float64, first: int, used: int
+        self, values: Doubles, norms: Doubles, coef: Doubles, first: int, used: int
     ) -> None: ...
 
 class PanelsF:
     def __init__(
-        self, values: float32, norms: float32, coef: float32, first: int, used: int
+        self, values: Floats, norms: Floats, coef: Floats, first: int, used: int
     ) -> None: ...
 
 class PrimalInput:
     def __init__(
         self,
-        x: float64,
-        y: float64,
-        weight: float64,
-        eta: float64,
-        lam: float64,
+        x: Doubles,
+        y: Doubles,
+        weight: Doubles,
+        eta: Doubles,
+        lam: Doubles,
         stepper: Stepper,
         p: float,
         average: bool,
@@ -203,12 +212,12 @@ class PrimalInput:
 class PrimalOutput:
     def __init__(
         self,
-        state: float64,
-        theta: float64,
-        total: float64,
-        score: float64,
-        mean_score: float64,
-        limit: float64,
+        state: Doubles,
+        theta: Doubles,
+        total: Doubles,
+        score: Doubles,
+        mean_score: Doubles,
+        limit: Doubles,
     ) -> None: ...
     @property
     def bad_row(self) -> int: ...
@@ -222,13 +231,11 @@ class Programs:
 
 class QueriesD:
     def __init__(
-        self, q: float64, v: float64, off: float64, norm: float64, width: float64
+        self, q: Doubles, v: Doubles, off: Doubles, norm: Doubles, width: Doubles
     ) -> None: ...
 
 class QueriesF:
-    def __init__(
-        self, q: float32, v: float32, off: float32, norm: float32, width: float32
-    ) -> None: ...
+    def __init__(self, q: Floats, v: Floats, off: Floats, norm: Floats, width: Floats) -> None: ...
 
 class Ring:
     def __init__(self, head: int, count: int, cap: int, budget: int) -> None: ...
@@ -260,20 +267,20 @@ class Split:
 class StepInput:
     def __init__(
         self,
-        kernel: float64,
-        base: float64,
-        old_coef: float64,
-        diag: float64,
-        births: int64,
+        kernel: Doubles,
+        base: Doubles,
+        old_coef: Doubles,
+        diag: Doubles,
+        births: Wholes,
         live: int,
         first_trial: int,
-        y: float64,
-        weight: float64,
-        eta: float64,
-        lam: float64,
-        cap: int64,
-        hosts: int64,
-        oldest: int64,
+        y: Doubles,
+        weight: Doubles,
+        eta: Doubles,
+        lam: Doubles,
+        cap: Wholes,
+        hosts: Wholes,
+        oldest: Wholes,
         stepper: Stepper,
         budget: int,
         average: bool,
@@ -283,14 +290,14 @@ class StepInput:
 class StepOutput:
     def __init__(
         self,
-        state: float64,
-        score: float64,
-        mean_score: float64,
-        limit: float64,
-        coef: float64,
-        kept: uint8,
-        merged: uint8,
-        wiped: uint8,
+        state: Doubles,
+        score: Doubles,
+        mean_score: Doubles,
+        limit: Doubles,
+        coef: Doubles,
+        kept: Bytes,
+        merged: Bytes,
+        wiped: Bytes,
     ) -> None: ...
     @property
     def dropped(self) -> int: ...
@@ -305,20 +312,20 @@ class Stepper:
     def __init__(self, loss: Loss, rule: Rule, intercept: bool, needs_norm: bool) -> None: ...
 
 class Targets:
-    def __init__(self, center: float64, spread: float64) -> None: ...
+    def __init__(self, center: Doubles, spread: Doubles) -> None: ...
 
 class TermsD:
     def __init__(
-        self, panels: float64, norms: float64, coef: float64, weights: float64, births: int64
+        self, panels: Doubles, norms: Doubles, coef: Doubles, weights: Doubles, births: Wholes
     ) -> None: ...
 
 class TermsF:
     def __init__(
-        self, panels: float32, norms: float32, coef: float64, weights: float32, births: int64
+        self, panels: Floats, norms: Floats, coef: Doubles, weights: Floats, births: Wholes
     ) -> None: ...
 
 def additive_matrix(
-    splits: Sequence[Split], weights: float64, X: float64, Z: float64, out: float64
+    splits: Sequence[Split], weights: Doubles, X: Doubles, Z: Doubles, out: Doubles
 ) -> None: ...
 @overload
 def bank(
@@ -344,17 +351,17 @@ def bank(
 ) -> None: ...
 @overload
 def bank_sums(
-    programs: Programs, queries: QueriesF, panels: PanelsF, out: float64, threads: int
+    programs: Programs, queries: QueriesF, panels: PanelsF, out: Doubles, threads: int
 ) -> None: ...
 @overload
 def bank_sums(
-    programs: Programs, queries: QueriesD, panels: PanelsD, out: float64, threads: int
+    programs: Programs, queries: QueriesD, panels: PanelsD, out: Doubles, threads: int
 ) -> None: ...
 def evaluate(
-    program: Program, dot: float64, dist2: float64, dist1: float64, out: float64
+    program: Program, dot: Doubles, dist2: Doubles, dist1: Doubles, out: Doubles
 ) -> None: ...
 def fixed_share(
-    losses: float64, rate: float, share: float, weights: float64, before: float64, gap: float64
+    losses: Doubles, rate: float, share: float, weights: Doubles, before: Doubles, gap: Doubles
 ) -> None: ...
 @overload
 def lane(
@@ -362,7 +369,7 @@ def lane(
     frame: FrameF,
     terms: TermsF,
     ring: Ring,
-    state: float64,
+    state: Doubles,
     stepper: Stepper,
     block: BlockF,
     out: BlockOutput,
@@ -374,7 +381,7 @@ def lane(
     frame: FrameD,
     terms: TermsD,
     ring: Ring,
-    state: float64,
+    state: Doubles,
     stepper: Stepper,
     block: BlockD,
     out: BlockOutput,
@@ -384,21 +391,21 @@ def level() -> str: ...
 def levels() -> list[str]: ...
 @overload
 def matrix(
-    program: Program, queries: QueriesF, rows: float32, norms: float32, out: float64
+    program: Program, queries: QueriesF, rows: Floats, norms: Floats, out: Doubles
 ) -> None: ...
 @overload
 def matrix(
-    program: Program, queries: QueriesD, rows: float64, norms: float64, out: float64
+    program: Program, queries: QueriesD, rows: Doubles, norms: Doubles, out: Doubles
 ) -> None: ...
-def moments(rows: float64, fade: float64, into: Moments) -> None: ...
+def moments(rows: Doubles, fade: Doubles, into: Moments) -> None: ...
 def primal(task: PrimalInput, out: PrimalOutput) -> None: ...
 def steps(task: StepInput, out: StepOutput) -> None: ...
 @overload
 def sums(
-    program: Program, queries: QueriesF, panels: PanelsF, out: float64, threads: int
+    program: Program, queries: QueriesF, panels: PanelsF, out: Doubles, threads: int
 ) -> None: ...
 @overload
 def sums(
-    program: Program, queries: QueriesD, panels: PanelsD, out: float64, threads: int
+    program: Program, queries: QueriesD, panels: PanelsD, out: Doubles, threads: int
 ) -> None: ...
 def use_level(name: str) -> None: ...

@@ -22,8 +22,13 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
+Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
+Wholes = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
+
 """
-DTYPES = {"float32": "float32", "float64": "float64", "int64": "int64", "uint8": "uint8"}
+DTYPES = {"float32": "Floats", "float64": "Doubles", "int64": "Wholes", "uint8": "Bytes"}
 SHOWN = ("__init__", "__len__")
 
 
