@@ -206,10 +206,10 @@ class RuleCode(_Listed):
     ROMMA = 3, False
 
 
-class BudgetCode(IntEnum):
-    """Which term goes when a window is full."""
+class BudgetCode(_Listed):
+    """Which term goes when a window is full (``onkel.expansions.budgets``)."""
 
-    OLDEST = 0
+    OLDEST = 0, True
 
 
 class SplitCode(IntEnum):
