@@ -122,7 +122,7 @@ def primal_possible(case: dict[str, Any]) -> bool:
         return True
     if case.get("scale") and case.get("average"):
         return False
-    return not str(case.get("rule")).startswith(("projection", "romma"))
+    return case.get("rule") not in RULES or RULES[case["rule"]][0].has_link
 
 
 def build_primal(case: dict[str, Any]) -> Twins:

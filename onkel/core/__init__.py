@@ -10,7 +10,7 @@ import os
 import warnings
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,17 @@ from onkel.core.layout import (
     check_program,
     fingerprint,
 )  # fmt: skip
+from onkel.core.records import (
+    Block,
+    BlockOutput,
+    PrimalInput,
+    PrimalOutput,
+    Queries,
+    Running,
+    StepInput,
+    StepOutput,
+    Targets,
+)
 
 Array = NDArray[Any]
 
@@ -113,110 +124,10 @@ class Stepper:
         return _stepper(loss, rule, self.intercept, self.rule.needs_norm)
 
 
-@dataclass(frozen=True)
-class Queries:
-    """Rows made ready for kernel evaluations in the frame of the stored terms.
-
-    dot(x, s) = q . s + off;  |x|^2 = norm;  |x - s| is taken feature by feature on `v`, times
-    `width`. `z` makes the rows as the kernel's formula sees them.
-    """
-
-    q: Array
-    v: Array
-    off: Array
-    norm: Array
-    width: Array
-
-    def __len__(self) -> int:
-        return len(self.q)
-
-    def native(self) -> Any:
-        """Return them as the compiled core takes them."""
-        made = compiled.QueriesF if self.q.dtype == np.float32 else compiled.QueriesD
-        return made(self.q, self.v, self.off, self.norm, self.width)
-
-    def followed_by(self, other: Queries) -> Queries:
-        """Both sets of rows as one."""
-        return Queries(
-            np.concatenate([self.q, other.q]),
-            np.concatenate([self.v, other.v]),
-            np.concatenate([self.off, other.off]),
-            np.concatenate([self.norm, other.norm]),
-            self.width,
-        )
-
-    def part(self, which: Any) -> Queries:
-        """Some of the rows."""
-        return Queries(self.q[which], self.v[which], self.off[which], self.norm[which], self.width)
-
-
-@dataclass
-class StepInput:
-    """What :func:`steps` reads. Candidates are old terms that may be dropped, then the rows."""
-
-    kernel: Array
-    """[lead + rows][old + rows] kernel values; lead is old if `needs_norm`, else 0."""
-    base: Array
-    """[lead + rows][wide] sums over the terms that certainly stay, actual units."""
-    old_coef: Array
-    """[wide][old] actual coefficients of the old candidates."""
-    diag: Array
-    """k(x, x) of all candidates."""
-    births: Array
-    """Trial at which each old candidate was stored."""
-    live: int
-    first_trial: int
-    y: Array
-    weight: Array
-    eta: Array
-    lam: Array
-    cap: Array
-    """Most terms after each row's trial."""
-    hosts: Array
-    """The candidate that holds the same example (a later pass adds to it), STAYS or NO_TERM."""
-    oldest: Array
-    """After each row's trial, terms born before this are dropped."""
-    loss: Any
-    rule: Any
-    intercept: bool
-    needs_norm: bool
-    average: bool
-    stop_scale: float
-    state: Array
-    """[columns][fields], not changed."""
-    budget: BudgetCode = BudgetCode.OLDEST
-
-    @property
-    def columns(self) -> int:
-        """Number of outputs."""
-        return int(self.y.shape[1])
-
-    @property
-    def old_count(self) -> int:
-        """Number of old candidates."""
-        return len(self.births)
-
-
-@dataclass
-class StepOutput:
-    """What :func:`steps` gives back; nothing it was given has changed."""
-
-    state: Array
-    score: Array
-    mean_score: Array
-    limit: Array
-    """Threshold (novelty: alert threshold) before each step."""
-    coef: Array
-    kept: Array
-    """Rows that became terms and are still there."""
-    merged: Array
-    """Rows whose coefficients are to be added to their host's."""
-    wiped: Array
-    dropped: int
-    done: int
-    bad_row: int
-    stale_norm: bool
-    """Cancellation ate ||f||^2: it must be summed anew."""
+def queries_of(queries: Queries) -> Any:
+    """Return rows made ready as the compiled core takes them."""
+    made = compiled.QueriesF if queries.q.dtype == np.float32 else compiled.QueriesD
+    return made(queries.q, queries.v, queries.off, queries.norm, queries.width)
 
 
 def panels_of(panels: Array, norms: Array, coef: Array, first: int, used: int) -> Any:
@@ -235,7 +146,7 @@ def sums(
         return numpy_core.sums(program, queries, panels, norms, first, used, coef, threads)
     out = np.empty((len(queries), coef.shape[1]))
     terms = panels_of(panels, norms, coef, first, used)
-    compiled.sums(made, queries.native(), terms, out, threads)
+    compiled.sums(made, queries_of(queries), terms, out, threads)
     return out
 
 
@@ -245,7 +156,7 @@ def matrix(program: Program, queries: Queries, rows: Array, norms: Array) -> Arr
     if not has_lane():
         return numpy_core.matrix(program, queries, rows, norms)
     out = np.empty((len(queries), len(rows)))
-    compiled.matrix(made, queries.native(), rows, norms, out)
+    compiled.matrix(made, queries_of(queries), rows, norms, out)
     return out
 
 
@@ -294,42 +205,6 @@ def steps(task: StepInput) -> StepOutput:
     )  # fmt: skip
 
 
-@dataclass
-class PrimalInput:
-    """What :func:`primal` reads: weights over features instead of terms."""
-
-    x: Array
-    """[rows][d] features."""
-    y: Array
-    weight: Array
-    eta: Array
-    lam: Array
-    loss: Any
-    rule: Any
-    p: float
-    intercept: bool
-    needs_norm: bool
-    average: bool
-    state: Array
-    theta: Array
-    """[columns][d + 1]; the last is the sum of the coefficients."""
-    total: Array
-    """[columns][d + 1] sums over the trials (average), else empty."""
-
-
-@dataclass
-class PrimalOutput:
-    """What :func:`primal` gives back; nothing it was given has changed."""
-
-    state: Array
-    theta: Array
-    total: Array
-    score: Array
-    mean_score: Array
-    limit: Array
-    bad_row: int
-
-
 def primal(task: PrimalInput) -> PrimalOutput:
     """Learn rows in the primal, one after another in O(d)."""
     stepper = Stepper(task.loss, task.rule, task.intercept).native()
@@ -348,45 +223,6 @@ def primal(task: PrimalInput) -> PrimalOutput:
 
 
 # -- the fast lane ---------------------------------------------------------------------------------
-
-
-class Block(NamedTuple):
-    """Rows as they came, and what goes with each."""
-
-    first_trial: int
-    x: Array
-    y: Array
-    weight: Array
-    eta: Array
-    lam: Array
-    oldest: Array
-    """After each row's trial, terms born before this are dropped."""
-
-
-class BlockOutput(NamedTuple):
-    """Where :func:`lane` leaves scores and limits before each step, and which rows are terms."""
-
-    score: Array
-    limit: Array
-    kept: Array
-
-
-class Targets(NamedTuple):
-    """The standardisation of the targets: center 0 and spread 1 without."""
-
-    center: Array
-    spread: Array
-
-
-class Running(NamedTuple):
-    """Running moments, updated in place."""
-
-    seen: Array
-    mean: Array
-    variance: Array
-    horizon: float
-    plain: bool
-    """Whether all rows are whole; else NaN is a value that has not come."""
 
 
 def frame_of(frame: Any) -> Any:

@@ -5,17 +5,22 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
+Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
+Wholes = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
+
 FINGERPRINT: int
 
 class BankOutput:
     def __init__(
         self,
-        state: NDArray[np.float64],
-        score: NDArray[np.float64],
-        limit: NDArray[np.float64],
-        coef: NDArray[np.float64],
-        kept: NDArray[np.uint8],
-        wiped: NDArray[np.uint8],
+        state: Doubles,
+        score: Doubles,
+        limit: Doubles,
+        coef: Doubles,
+        kept: Bytes,
+        wiped: Bytes,
     ) -> None: ...
     @property
     def done(self) -> int: ...
@@ -26,46 +31,42 @@ class BankRows:
     def __init__(
         self,
         first_trial: int,
-        y: NDArray[np.float64],
-        weight: NDArray[np.float64],
-        eta: NDArray[np.float64],
-        lam: NDArray[np.float64],
-        diag: NDArray[np.float64],
+        y: Doubles,
+        weight: Doubles,
+        eta: Doubles,
+        lam: Doubles,
+        diag: Doubles,
     ) -> None: ...
 
 class BlockD:
     def __init__(
         self,
         first_trial: int,
-        x: NDArray[np.float64],
-        y: NDArray[np.float64],
-        weight: NDArray[np.float64],
-        eta: NDArray[np.float64],
-        lam: NDArray[np.float64],
-        oldest: NDArray[np.int64],
+        x: Doubles,
+        y: Doubles,
+        weight: Doubles,
+        eta: Doubles,
+        lam: Doubles,
+        oldest: Wholes,
     ) -> None: ...
 
 class BlockF:
     def __init__(
         self,
         first_trial: int,
-        x: NDArray[np.float32],
-        y: NDArray[np.float64],
-        weight: NDArray[np.float64],
-        eta: NDArray[np.float64],
-        lam: NDArray[np.float64],
-        oldest: NDArray[np.int64],
+        x: Floats,
+        y: Doubles,
+        weight: Doubles,
+        eta: Doubles,
+        lam: Doubles,
+        oldest: Wholes,
     ) -> None: ...
 
 class BlockOutput:
-    def __init__(
-        self, score: NDArray[np.float64], limit: NDArray[np.float64], kept: NDArray[np.uint8]
-    ) -> None: ...
+    def __init__(self, score: Doubles, limit: Doubles, kept: Bytes) -> None: ...
 
 class Forest:
-    def __init__(
-        self, splits: Sequence[Split], weights: NDArray[np.float64], columns: int
-    ) -> None: ...
+    def __init__(self, splits: Sequence[Split], weights: Doubles, columns: int) -> None: ...
     @property
     def columns(self) -> int: ...
     @property
@@ -74,23 +75,17 @@ class Forest:
     def nbytes(self) -> int: ...
     @property
     def in_transaction(self) -> bool: ...
-    def insert(
-        self, X: NDArray[np.float64], coef: NDArray[np.float64], ids: NDArray[np.int64]
-    ) -> None: ...
-    def erase(self, X: NDArray[np.float64], ids: NDArray[np.int64]) -> None: ...
-    def add(
-        self, X: NDArray[np.float64], ids: NDArray[np.int64], delta: NDArray[np.float64]
-    ) -> None: ...
-    def query(
-        self, X: NDArray[np.float64], out: NDArray[np.float64], threads: int = ...
-    ) -> None: ...
-    def remix(self, M: NDArray[np.float64]) -> None: ...
+    def insert(self, X: Doubles, coef: Doubles, ids: Wholes) -> None: ...
+    def erase(self, X: Doubles, ids: Wholes) -> None: ...
+    def add(self, X: Doubles, ids: Wholes, delta: Doubles) -> None: ...
+    def query(self, X: Doubles, out: Doubles, threads: int = ...) -> None: ...
+    def remix(self, M: Doubles) -> None: ...
     def clear(self) -> None: ...
     def build(
         self,
-        X: NDArray[np.float64],
-        coef: NDArray[np.float64],
-        ids: NDArray[np.int64],
+        X: Doubles,
+        coef: Doubles,
+        ids: Wholes,
         layout: Sequence[Sequence[Sequence[int]]] = ...,
     ) -> None: ...
     def layout(self) -> list[list[list[int]]]: ...
@@ -102,10 +97,10 @@ class Forest:
 class FrameD:
     def __init__(
         self,
-        center: NDArray[np.float64],
-        unit: NDArray[np.float64],
-        width: NDArray[np.float64],
-        shift: NDArray[np.float64],
+        center: Doubles,
+        unit: Doubles,
+        width: Doubles,
+        shift: Doubles,
         invariant: bool,
         clip: float,
     ) -> None: ...
@@ -113,10 +108,10 @@ class FrameD:
 class FrameF:
     def __init__(
         self,
-        center: NDArray[np.float64],
-        unit: NDArray[np.float64],
-        width: NDArray[np.float64],
-        shift: NDArray[np.float64],
+        center: Doubles,
+        unit: Doubles,
+        width: Doubles,
+        shift: Doubles,
         invariant: bool,
         clip: float,
     ) -> None: ...
@@ -130,12 +125,7 @@ class Loss:
 
 class Moments:
     def __init__(
-        self,
-        seen: NDArray[np.float64],
-        mean: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        horizon: float,
-        plain: bool,
+        self, seen: Doubles, mean: Doubles, variance: Doubles, horizon: float, plain: bool
     ) -> None: ...
 
 class OneD:
@@ -145,35 +135,21 @@ class OneD:
         frame: FrameD,
         terms: TermsD,
         ring: Ring,
-        state: NDArray[np.float64],
+        state: Doubles,
         stepper: Stepper,
         targets: Targets,
         rows: Moments | None,
         wanted: Moments | None,
-        scores: NDArray[np.float64],
-        limits: NDArray[np.float64],
+        scores: Doubles,
+        limits: Doubles,
     ) -> None: ...
     def learn(
-        self,
-        x: NDArray[np.float64],
-        y: float,
-        t: int,
-        eta: float,
-        lam: float,
-        oldest: int,
-        fade: float,
+        self, x: Doubles, y: float, t: int, eta: float, lam: float, oldest: int, fade: float
     ) -> bool: ...
     def learn_all(
-        self,
-        x: NDArray[np.float64],
-        y: NDArray[np.float64],
-        t: int,
-        eta: float,
-        lam: float,
-        oldest: int,
-        fade: float,
+        self, x: Doubles, y: Doubles, t: int, eta: float, lam: float, oldest: int, fade: float
     ) -> bool: ...
-    def look(self, x: NDArray[np.float64]) -> bool: ...
+    def look(self, x: Doubles) -> bool: ...
     @property
     def score(self) -> float: ...
     @property
@@ -188,35 +164,21 @@ class OneF:
         frame: FrameF,
         terms: TermsF,
         ring: Ring,
-        state: NDArray[np.float64],
+        state: Doubles,
         stepper: Stepper,
         targets: Targets,
         rows: Moments | None,
         wanted: Moments | None,
-        scores: NDArray[np.float64],
-        limits: NDArray[np.float64],
+        scores: Doubles,
+        limits: Doubles,
     ) -> None: ...
     def learn(
-        self,
-        x: NDArray[np.float32],
-        y: float,
-        t: int,
-        eta: float,
-        lam: float,
-        oldest: int,
-        fade: float,
+        self, x: Floats, y: float, t: int, eta: float, lam: float, oldest: int, fade: float
     ) -> bool: ...
     def learn_all(
-        self,
-        x: NDArray[np.float32],
-        y: NDArray[np.float64],
-        t: int,
-        eta: float,
-        lam: float,
-        oldest: int,
-        fade: float,
+        self, x: Floats, y: Doubles, t: int, eta: float, lam: float, oldest: int, fade: float
     ) -> bool: ...
-    def look(self, x: NDArray[np.float32]) -> bool: ...
+    def look(self, x: Floats) -> bool: ...
     @property
     def score(self) -> float: ...
     @property
@@ -226,32 +188,22 @@ class OneF:
 
 class PanelsD:
     def __init__(
-        self,
-        values: NDArray[np.float64],
-        norms: NDArray[np.float64],
-        coef: NDArray[np.float64],
-        first: int,
-        used: int,
+        self, values: Doubles, norms: Doubles, coef: Doubles, first: int, used: int
     ) -> None: ...
 
 class PanelsF:
     def __init__(
-        self,
-        values: NDArray[np.float32],
-        norms: NDArray[np.float32],
-        coef: NDArray[np.float32],
-        first: int,
-        used: int,
+        self, values: Floats, norms: Floats, coef: Floats, first: int, used: int
     ) -> None: ...
 
 class PrimalInput:
     def __init__(
         self,
-        x: NDArray[np.float64],
-        y: NDArray[np.float64],
-        weight: NDArray[np.float64],
-        eta: NDArray[np.float64],
-        lam: NDArray[np.float64],
+        x: Doubles,
+        y: Doubles,
+        weight: Doubles,
+        eta: Doubles,
+        lam: Doubles,
         stepper: Stepper,
         p: float,
         average: bool,
@@ -260,12 +212,12 @@ class PrimalInput:
 class PrimalOutput:
     def __init__(
         self,
-        state: NDArray[np.float64],
-        theta: NDArray[np.float64],
-        total: NDArray[np.float64],
-        score: NDArray[np.float64],
-        mean_score: NDArray[np.float64],
-        limit: NDArray[np.float64],
+        state: Doubles,
+        theta: Doubles,
+        total: Doubles,
+        score: Doubles,
+        mean_score: Doubles,
+        limit: Doubles,
     ) -> None: ...
     @property
     def bad_row(self) -> int: ...
@@ -279,23 +231,11 @@ class Programs:
 
 class QueriesD:
     def __init__(
-        self,
-        q: NDArray[np.float64],
-        v: NDArray[np.float64],
-        off: NDArray[np.float64],
-        norm: NDArray[np.float64],
-        width: NDArray[np.float64],
+        self, q: Doubles, v: Doubles, off: Doubles, norm: Doubles, width: Doubles
     ) -> None: ...
 
 class QueriesF:
-    def __init__(
-        self,
-        q: NDArray[np.float32],
-        v: NDArray[np.float32],
-        off: NDArray[np.float32],
-        norm: NDArray[np.float32],
-        width: NDArray[np.float32],
-    ) -> None: ...
+    def __init__(self, q: Floats, v: Floats, off: Floats, norm: Floats, width: Floats) -> None: ...
 
 class Ring:
     def __init__(self, head: int, count: int, cap: int, budget: int) -> None: ...
@@ -327,20 +267,20 @@ class Split:
 class StepInput:
     def __init__(
         self,
-        kernel: NDArray[np.float64],
-        base: NDArray[np.float64],
-        old_coef: NDArray[np.float64],
-        diag: NDArray[np.float64],
-        births: NDArray[np.int64],
+        kernel: Doubles,
+        base: Doubles,
+        old_coef: Doubles,
+        diag: Doubles,
+        births: Wholes,
         live: int,
         first_trial: int,
-        y: NDArray[np.float64],
-        weight: NDArray[np.float64],
-        eta: NDArray[np.float64],
-        lam: NDArray[np.float64],
-        cap: NDArray[np.int64],
-        hosts: NDArray[np.int64],
-        oldest: NDArray[np.int64],
+        y: Doubles,
+        weight: Doubles,
+        eta: Doubles,
+        lam: Doubles,
+        cap: Wholes,
+        hosts: Wholes,
+        oldest: Wholes,
         stepper: Stepper,
         budget: int,
         average: bool,
@@ -350,14 +290,14 @@ class StepInput:
 class StepOutput:
     def __init__(
         self,
-        state: NDArray[np.float64],
-        score: NDArray[np.float64],
-        mean_score: NDArray[np.float64],
-        limit: NDArray[np.float64],
-        coef: NDArray[np.float64],
-        kept: NDArray[np.uint8],
-        merged: NDArray[np.uint8],
-        wiped: NDArray[np.uint8],
+        state: Doubles,
+        score: Doubles,
+        mean_score: Doubles,
+        limit: Doubles,
+        coef: Doubles,
+        kept: Bytes,
+        merged: Bytes,
+        wiped: Bytes,
     ) -> None: ...
     @property
     def dropped(self) -> int: ...
@@ -372,34 +312,20 @@ class Stepper:
     def __init__(self, loss: Loss, rule: Rule, intercept: bool, needs_norm: bool) -> None: ...
 
 class Targets:
-    def __init__(self, center: NDArray[np.float64], spread: NDArray[np.float64]) -> None: ...
+    def __init__(self, center: Doubles, spread: Doubles) -> None: ...
 
 class TermsD:
     def __init__(
-        self,
-        panels: NDArray[np.float64],
-        norms: NDArray[np.float64],
-        coef: NDArray[np.float64],
-        weights: NDArray[np.float64],
-        births: NDArray[np.int64],
+        self, panels: Doubles, norms: Doubles, coef: Doubles, weights: Doubles, births: Wholes
     ) -> None: ...
 
 class TermsF:
     def __init__(
-        self,
-        panels: NDArray[np.float32],
-        norms: NDArray[np.float32],
-        coef: NDArray[np.float64],
-        weights: NDArray[np.float32],
-        births: NDArray[np.int64],
+        self, panels: Floats, norms: Floats, coef: Doubles, weights: Floats, births: Wholes
     ) -> None: ...
 
 def additive_matrix(
-    splits: Sequence[Split],
-    weights: NDArray[np.float64],
-    X: NDArray[np.float64],
-    Z: NDArray[np.float64],
-    out: NDArray[np.float64],
+    splits: Sequence[Split], weights: Doubles, X: Doubles, Z: Doubles, out: Doubles
 ) -> None: ...
 @overload
 def bank(
@@ -425,26 +351,17 @@ def bank(
 ) -> None: ...
 @overload
 def bank_sums(
-    programs: Programs, queries: QueriesF, panels: PanelsF, out: NDArray[np.float64], threads: int
+    programs: Programs, queries: QueriesF, panels: PanelsF, out: Doubles, threads: int
 ) -> None: ...
 @overload
 def bank_sums(
-    programs: Programs, queries: QueriesD, panels: PanelsD, out: NDArray[np.float64], threads: int
+    programs: Programs, queries: QueriesD, panels: PanelsD, out: Doubles, threads: int
 ) -> None: ...
 def evaluate(
-    program: Program,
-    dot: NDArray[np.float64],
-    dist2: NDArray[np.float64],
-    dist1: NDArray[np.float64],
-    out: NDArray[np.float64],
+    program: Program, dot: Doubles, dist2: Doubles, dist1: Doubles, out: Doubles
 ) -> None: ...
 def fixed_share(
-    losses: NDArray[np.float64],
-    rate: float,
-    share: float,
-    weights: NDArray[np.float64],
-    before: NDArray[np.float64],
-    gap: NDArray[np.float64],
+    losses: Doubles, rate: float, share: float, weights: Doubles, before: Doubles, gap: Doubles
 ) -> None: ...
 @overload
 def lane(
@@ -452,7 +369,7 @@ def lane(
     frame: FrameF,
     terms: TermsF,
     ring: Ring,
-    state: NDArray[np.float64],
+    state: Doubles,
     stepper: Stepper,
     block: BlockF,
     out: BlockOutput,
@@ -464,7 +381,7 @@ def lane(
     frame: FrameD,
     terms: TermsD,
     ring: Ring,
-    state: NDArray[np.float64],
+    state: Doubles,
     stepper: Stepper,
     block: BlockD,
     out: BlockOutput,
@@ -474,29 +391,21 @@ def level() -> str: ...
 def levels() -> list[str]: ...
 @overload
 def matrix(
-    program: Program,
-    queries: QueriesF,
-    rows: NDArray[np.float32],
-    norms: NDArray[np.float32],
-    out: NDArray[np.float64],
+    program: Program, queries: QueriesF, rows: Floats, norms: Floats, out: Doubles
 ) -> None: ...
 @overload
 def matrix(
-    program: Program,
-    queries: QueriesD,
-    rows: NDArray[np.float64],
-    norms: NDArray[np.float64],
-    out: NDArray[np.float64],
+    program: Program, queries: QueriesD, rows: Doubles, norms: Doubles, out: Doubles
 ) -> None: ...
-def moments(rows: NDArray[np.float64], fade: NDArray[np.float64], into: Moments) -> None: ...
+def moments(rows: Doubles, fade: Doubles, into: Moments) -> None: ...
 def primal(task: PrimalInput, out: PrimalOutput) -> None: ...
 def steps(task: StepInput, out: StepOutput) -> None: ...
 @overload
 def sums(
-    program: Program, queries: QueriesF, panels: PanelsF, out: NDArray[np.float64], threads: int
+    program: Program, queries: QueriesF, panels: PanelsF, out: Doubles, threads: int
 ) -> None: ...
 @overload
 def sums(
-    program: Program, queries: QueriesD, panels: PanelsD, out: NDArray[np.float64], threads: int
+    program: Program, queries: QueriesD, panels: PanelsD, out: Doubles, threads: int
 ) -> None: ...
 def use_level(name: str) -> None: ...

@@ -111,7 +111,7 @@ def sums(
     out = np.zeros((len(queries), ring.coef.shape[1]))
     if ring.used and core.has_lane():
         core.compiled.bank_sums(
-            _programs(programs, ends), queries.native(), ring.native(), out, threads
+            _programs(programs, ends), core.queries_of(queries), ring.native(), out, threads
         )
     elif ring.used:
         for program, start, stop in zip(programs, [0, *ends[:-1]], ends, strict=True):
@@ -143,7 +143,7 @@ def steps(task: BankInput) -> BankOutput:
     out = core.compiled.BankOutput(state, score, limit, coef, kept, wiped)
     core.compiled.bank(
         _programs(task.programs, ends_of(task.members, len(task.programs), outputs)), members,
-        [m.kernel for m in task.members], task.queries.native(), task.ring.native(),
+        [m.kernel for m in task.members], core.queries_of(task.queries), task.ring.native(),
         core.compiled.BankRows(
             task.first_trial, task.y, task.weight, task.eta, task.lam, task.diag
         ),

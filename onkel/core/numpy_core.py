@@ -7,7 +7,7 @@ rounding. :func:`steps` is also what runs a user's own loss or rule.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,7 @@ from onkel.core.layout import (
     operation_of,
     reads_of,
 )  # fmt: skip
-
-if TYPE_CHECKING:
-    from onkel.core import PrimalInput, Queries, Running, StepInput
+from onkel.core.records import PrimalInput, Queries, Running, StepInput
 
 Array = NDArray[Any]
 
@@ -287,7 +285,7 @@ def _is_finite(state: Array, scores: Array, coefs: Array) -> bool:
 
 
 def steps(task: StepInput) -> dict[str, Any]:
-    """Run the scalar steps of one block; see :class:`onkel.core.StepInput` for the names.
+    """Run the scalar steps of one block; see :class:`onkel.core.records.StepInput` for the names.
 
     For each row, in order: predict from the terms alive, let the rule move f, then drop what
     the window no longer holds. Ends early when the global scale leaves its range (the

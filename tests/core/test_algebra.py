@@ -45,7 +45,7 @@ ROWS = {
     "kernel operation": (SCALE, f"{SCALE}\n    CAUCHY = 9, Operation(0, Reads.DIST2, a=SIZE)"),
     "loss": ("EXPONENTIAL = 8, True", "EXPONENTIAL = 8, True\n    PINBALL = 9, False"),
     "rule": ("ROMMA = 3, False", "ROMMA = 3, False\n    PASSIVE = 4, False"),
-    "budget": ("OLDEST = 0", "OLDEST = 0\n    LEAST = 1"),
+    "budget": ("OLDEST = 0, True", "OLDEST = 0, True\n    LEAST = 1, False"),
 }
 CASES = {"kernel operation": "kCauchy", "loss": "kPinball", "rule": "kPassive", "budget": "kLeast"}
 

@@ -22,16 +22,19 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
+Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
+Wholes = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
+
 """
-DTYPES = {"float32": "float32", "float64": "float64", "int64": "int64", "uint8": "uint8"}
+DTYPES = {"float32": "Floats", "float64": "Doubles", "int64": "Wholes", "uint8": "Bytes"}
 SHOWN = ("__init__", "__len__")
 
 
 def plain(signature):
     """A signature as nanobind has it, in the words of the stub."""
-    text = re.sub(
-        r"ndarray\[dtype=(\w+),[^\]]*\]", lambda m: f"NDArray[np.{DTYPES[m[1]]}]", signature
-    )
+    text = re.sub(r"ndarray\[dtype=(\w+),[^\]]*\]", lambda m: DTYPES[m[1]], signature)
     text = text.replace("collections.abc.", "").replace("onkel.core._native.", "")
     return re.sub(r"= \\\d+", "= ...", text) + ": ..."
 
