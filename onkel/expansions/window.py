@@ -71,6 +71,11 @@ class Window(Expansion):
                 "(terms= may stand beside it)."
             )
 
+    @property
+    def budget(self) -> Budget:
+        """Which term goes when there are more than the window holds."""
+        return OLDEST
+
     def open(self, kernel: Kernel, frame: Frame | None, limit: int = 0) -> Any:
         """Return empty storage for terms, of which there will be at most `limit`."""
         if isinstance(kernel, Spectrum):
@@ -86,9 +91,11 @@ class Window(Expansion):
             terms = None if bounded else DEFAULT_TERMS
         cap = bounds.NEVER if terms is None else min(int(terms), bounds.NEVER)
         if self.growth is not None:
-            return BoundWindow(cap, growth=self.growth, start=self._growth_start(rule))
+            start = self._growth_start(rule)
+            return BoundWindow(cap, self.budget, growth=self.growth, start=start)
         age = self.age if self.tolerance is None else self._age_for(rule, loss, kernel)
-        return BoundWindow(cap, age=bounds.NEVER if age is None else min(int(age), bounds.NEVER))
+        age = bounds.NEVER if age is None else min(int(age), bounds.NEVER)
+        return BoundWindow(cap, self.budget, age=age)
 
     def _age_for(self, rule: BoundRule, loss: Loss, kernel: Kernel) -> int:
         rate = getattr(rule, "constant", None)
@@ -120,11 +127,11 @@ class BoundWindow:
     """A window with its numbers: `cap` terms at most, and an age that may depend on t."""
 
     cap: int
+    budget: Budget
+    """Which term goes when there are more than `cap`."""
     age: int = bounds.NEVER
     growth: float | None = None
     start: int = 0
-    budget: Budget = OLDEST
-    """Which term goes when there are more than `cap`."""
 
     def ages(self, t: Array) -> Array:
         """Return s_t: the hypothesis at trial t holds terms stored at t - s_t ... t - 1."""

@@ -11,7 +11,7 @@ import re
 from enum import IntEnum
 from typing import Any
 
-from onkel.core.layout import LossCode, Op, RuleCode, depth_of, operation_of, row_of
+from onkel.core.layout import BudgetCode, LossCode, Op, RuleCode, depth_of, operation_of, row_of
 from onkel.expansions import Window
 from onkel.learner.settings import Settings
 
@@ -68,6 +68,8 @@ def unfit(settings: Settings) -> str | None:
         return f"kernel {settings.kernel!r} takes strings; a GPU takes rows of numbers"
     if type(settings.expansion) is not Window:
         return f"expansion {settings.expansion!r}; a GPU holds expansions.Window"
+    if not settings.expansion.budget.code.gpu:
+        return f"expansion {settings.expansion!r}; {listed(BudgetCode)}"
     program = settings.kernel.resolve(1).program()
     if program is None:
         return (

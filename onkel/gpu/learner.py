@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from onkel.core.frame import Frame
 from onkel.core.layout import Field
-from onkel.gpu import launch, memory
+from onkel.gpu import devices, launch, memory
 from onkel.gpu.device_terms import DeviceTerms
 from onkel.gpu.engine import DEVICE
 from onkel.gpu.launch import send
@@ -37,6 +37,11 @@ class GpuLearner(TermLearner):
         self.track: Track | None = None
         super().__init__(settings, features, columns, dtype)
         self.refreshes = settings.scale or self.moments.gaps or self.targets.active
+
+    def open(self, frame: Frame) -> None:
+        """Make what f is stored in."""
+        super().open(frame)
+        devices.allow("budget", self.window.budget.code)
 
     def no_terms(self, frame: Frame | None) -> DeviceTerms:
         """Return empty storage for terms."""
