@@ -2,6 +2,13 @@
 
 import importlib.util
 
+
+def installed(name: str) -> bool:
+    """Return whether a package is there, and not just a folder of tests with its name."""
+    found = importlib.util.find_spec(name)
+    return found is not None and found.origin is not None
+
+
 NEEDS = {
     ("river",): ["onkel/river/*"],
     ("torch", "triton"): ["onkel/gpu/*"],
@@ -13,9 +20,11 @@ NEEDS = {
         "onkel/app/live/page.py",
     ],
 }
+collect_ignore = ["tests/helpers/steps_on_device.py"]
+"""Imported by tests, after they have said where Triton is to run."""
 collect_ignore_glob = [
     path
     for needs, paths in NEEDS.items()
-    if not all(importlib.util.find_spec(need) for need in needs)
+    if not all(installed(need) for need in needs)
     for path in paths
 ]

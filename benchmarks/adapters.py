@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from feeds import Feed
 
-from onkel import Hedged, KernelClassifier, LinearClassifier, kernels
+from onkel import Classifier, KernelClassifier, LinearClassifier, kernels
 
 Step = Callable[[int, int], np.ndarray]
 
@@ -234,7 +234,7 @@ ONKEL: dict[str, Callable[[], Any]] = {
     'KernelClassifier(rule="alma")': partial(KernelClassifier, rule="alma"),
     "LinearClassifier()": LinearClassifier,
     "KernelClassifier, additive, tree": TREE,
-    "Hedged()": Hedged,
+    "Classifier()": Classifier,
 }
 DEFAULT = "KernelClassifier()"
 

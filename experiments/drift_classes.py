@@ -4,8 +4,8 @@ SEA, Agrawal, a turning hyperplane, moving radial bases and LED digits whose seg
 exchanged, made by River's own generators (seeded); and the electricity prices elec2 in time
 order. Every method predicts a row before it learns it. Each has up to three settings, the first
 being the method as it comes; one is chosen by the mistakes on the first fifth of the stream (at
-most 3000 rows), which then does not count for anybody. `Hedged` has one setting, but is a bank of
-nine models, and chooses among them while it runs. The window of a batch method and the nearest
+most 3000 rows), which then does not count for anybody. `Classifier` has one setting, but is a bank
+of nine models, and chooses among them while it runs. The window of a batch method and the nearest
 neighbours have one setting, too; the forest, which takes longer than all others together, has two.
 Peers get rows standardised as River's StandardScaler does; onkel standardises by itself. Each
 generator is run once, with one seed: small differences mean nothing.
@@ -63,7 +63,7 @@ else:
 
 import adapters
 
-from onkel import Hedged, KernelClassifier, rules
+from onkel import Classifier, KernelClassifier, rules
 
 TITLE = "Classes under drift"
 ROWS = {True: 500, False: 5000}
@@ -198,7 +198,7 @@ METHODS: dict[str, Settings] = {
         "memory 2000": ours(rule=rules.Norma(memory=2000)),
         "projection": ours(rule="projection"),
     },
-    "onkel: Hedged": {"as it comes": partial(adapters.blocks, partial(Hedged, n_jobs=1))},
+    "onkel: Classifier": {"as it comes": partial(adapters.blocks, partial(Classifier, n_jobs=1))},
     "River: adaptive random forest": {
         "as it comes": theirs(lambda r: r.forest.ARFClassifier(seed=0)),
         "half of the features": theirs(lambda r: r.forest.ARFClassifier(seed=0, max_features=0.5)),

@@ -2,9 +2,9 @@
 
 The SMS Spam Collection in the order of its file, predict then learn; 13 % of 5574 messages are
 spam. onkel compares whole texts by their common substrings (`kernels.Spectrum`), no words, no
-list of stop words. Its peers take River's bag of words. Each method has three settings (`Hedged`
-one: a bank of six models); one is chosen by the mistakes on the first 1000 messages, which do not
-count.
+list of stop words. Its peers take River's bag of words. Each method has three settings
+(`Classifier` one: a bank of six models); one is chosen by the mistakes on the first 1000 messages,
+which do not count.
 
 Columns: mistakes in per cent; ham taken for spam, and spam missed, in per cent of each; F1 of
 spam; and microseconds of the processor per message, in one run of the chosen setting.
@@ -26,7 +26,7 @@ if __package__:
 else:
     from meeting import COLOURS, Row, Study, absent, canvas, command, has, least, running
 
-from onkel import Hedged, KernelClassifier, kernels
+from onkel import Classifier, KernelClassifier, kernels
 
 TITLE = "SMS spam"
 FILE = "sms_spam.tsv.gz"
@@ -60,7 +60,7 @@ def bank(texts: list[str], spam: np.ndarray) -> np.ndarray:
         for length in (3, 4, 5)
         for rule in ("norma", "projection")
     ]
-    return Hedged(members=members, n_jobs=1).predict_then_learn(texts, spam).astype(bool)
+    return Classifier(members=members, n_jobs=1).predict_then_learn(texts, spam).astype(bool)
 
 
 def river(build: Callable[[], Any], texts: list[str], spam: np.ndarray) -> np.ndarray:
@@ -106,7 +106,7 @@ METHODS: dict[str, dict[str, Method]] = {
         "length 4": partial(ours, 4, "soft_margin", "norma"),
         "length 4, projection": partial(ours, 4, "soft_margin", "projection"),
     },
-    "onkel: Hedged, Spectrum 3 to 5": {"as it comes": bank},
+    "onkel: Classifier, Spectrum 3 to 5": {"as it comes": bank},
     "River: BernoulliNB": {
         "alpha 1": partial(river, partial(bayes, "BernoulliNB", 1.0)),
         "alpha 0.1": partial(river, partial(bayes, "BernoulliNB", 0.1)),

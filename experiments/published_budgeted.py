@@ -45,7 +45,7 @@ else:
 
 import numpy as np
 
-from onkel import Hedged, KernelClassifier, expansions, kernels, rules, schedules
+from onkel import Classifier, KernelClassifier, expansions, kernels, rules, schedules
 
 SOURCE = "Wang et al. 2012"
 FILES = ("a9a", "ijcnn1", "usps")
@@ -191,7 +191,7 @@ def lines_of(problem: Problem, data: Path, orders: int) -> list[Row]:
     split = problem.load(data)
     ways: list[tuple[str, dict[str, Make]]] = [
         ("NORMA", norma(problem.widths)), ("our own", own(problem.widths)),
-        ("Hedged() as it comes", {"": Hedged}),
+        ("Classifier() as it comes", {"": Classifier}),
     ]  # fmt: skip
     found = [result(problem, way, settings, split, orders) for way, settings in ways]
     if problem.name == "IJCNN":

@@ -1,4 +1,4 @@
-"""Hedged as it comes against each setting of its bank: errors, and what the bank costs.
+"""Mixtures as they come against each setting of their banks: errors, and what a bank costs.
 
 Classification: six real streams, predict then learn, float32 rows; elec2 in time order, the others
 in the order of ``numpy.random.default_rng(0).permutation``. Each member also runs alone, as an
@@ -40,7 +40,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 from sklearn.metrics import roc_auc_score
 
-from onkel import Hedged
+from onkel import Classifier, Detector, Regressor
 
 if __package__:
     from . import harness
@@ -64,11 +64,11 @@ def timed(model: Any, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
     return found, time.perf_counter() - start
 
 
-def compare(task: str, X: np.ndarray, y: np.ndarray, error: Any) -> dict[str, Any]:
+def compare(make: Any, X: np.ndarray, y: np.ndarray, error: Any) -> dict[str, Any]:
     """Run the bank and every member alone, twice; return errors and seconds."""
     bank, alone = [], []
     for _ in range(2):
-        model = Hedged(task)
+        model = make()
         found, seconds = timed(model, X, y)
         bank.append(seconds)
         singles = [timed(clone(m), X, y) for m in model.members_]
@@ -132,7 +132,7 @@ def classify(folder: Path, quick: bool) -> tuple[list[dict[str, Any]], list[harn
             continue
         X, y = harness.load(folder, name, shuffle=name != "elec2")
         run = compare(
-            "classification", X.astype(np.float32), y, lambda p, y: 100 * float(np.mean(p != y))
+            Classifier, X.astype(np.float32), y, lambda p, y: 100 * float(np.mean(p != y))
         )
         found = run["model"].diagnostics_
         report(name, "error %", run, [100 * v / len(y) for v in found["losses"]])
@@ -176,7 +176,7 @@ def regress(folder: Path, quick: bool) -> tuple[list[dict[str, Any]], list[harne
     rows, checks = [], []
     for name, (length, published) in SERIES.items():
         X, y = embedded(np.load(folder / f"{name}.npz")["x"], length)
-        run = compare("regression", X, y, decibels)
+        run = compare(Regressor, X, y, decibels)
         report(name, "dB", run)
         rows.append(summary(name, run) | {"published": published})
         checks.append(harness.Check(f"{name}, dB", run["mixture"], high=published))
@@ -186,7 +186,7 @@ def regress(folder: Path, quick: bool) -> tuple[list[dict[str, Any]], list[harne
     for name in () if quick else ("kin8nm", "cpusmall", "bike_hour"):
         streams[name] = tuple(a.astype(float) for a in harness.load(folder, name))
     for name, (X, y) in streams.items():
-        run = compare("regression", X, y, absolute)
+        run = compare(Regressor, X, y, absolute)
         rows.append(summary(name, run))
         ratio = run["mixture"] / min(run["errors"])
         checks.append(harness.Check(f"{name}, error over best setting's", ratio, high=1.01))
@@ -197,7 +197,7 @@ def detect() -> tuple[list[dict[str, Any]], list[harness.Check]]:
     """Hold each digit out in turn; means over the ten."""
     found: dict[str, list[tuple[float, ...]]] = {}
     for train, test, new in splits(0):
-        model = Hedged("novelty", nu=NU)
+        model = Detector(NU)
         alerts = model.predict_then_learn(train)[len(train) // 2 :] == -1
         judged = {"mixture": (model, alerts)}
         for member in model.members_:

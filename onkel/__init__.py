@@ -21,12 +21,14 @@ if TYPE_CHECKING:
         streams,
     )
     from onkel.estimators import (
-        Hedged,
+        Classifier,
+        Detector,
         KernelClassifier,
         KernelRegressor,
         LinearClassifier,
         LinearRegressor,
         NoveltyDetector,
+        Regressor,
     )
     from onkel.files import load
     from onkel.merging import merge
@@ -34,12 +36,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "Hedged",
+    "Classifier",
+    "Detector",
     "KernelClassifier",
     "KernelRegressor",
     "LinearClassifier",
     "LinearRegressor",
     "NoveltyDetector",
+    "Regressor",
     "alerting",
     "bounds",
     "evaluate",

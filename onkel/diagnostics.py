@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from onkel import bounds
 from onkel.core.layout import Field
-from onkel.learner import Learner, TermLearner
+from onkel.learner import Learner
 
 Array = NDArray[Any]
 
@@ -59,7 +59,8 @@ def _plain(values: Array) -> Any:
 def _rates(learner: Learner, since: Array | None) -> dict[str, Any]:
     """Return the promised rate, the realised one, and the term that explains the difference.
 
-    With a constant rate, realised = promised + error term exactly (SPEC section 2).
+    With a constant rate, realised = promised + error term exactly: the updates of the adaptive
+    number, N04 (19), (20), (22), summed over the trials.
     """
     names = ("rate_promised", "rate_realised", "rate_error_term", "rate_in_words")
     if not learner.loss.adaptive or not learner.t:
@@ -123,9 +124,9 @@ def _scale(learner: Learner) -> dict[str, Any]:
 
 def _truncation_promise(learner: Learner) -> float | None:
     """Return the bound of N04 Proposition 1 for the window's age, or None if it gives none."""
-    if not isinstance(learner, TermLearner) or learner.merged:
+    age = learner.window_age()
+    if age is None or learner.merged:
         return None
-    age = int(learner.window.ages(np.array([learner.t + 1]))[0])
     covered = learner.kernel.bound is not None and np.isfinite(learner.loss.lipschitz)
     if not covered or not learner.rule.lam or age >= learner.t:
         return None

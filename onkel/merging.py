@@ -14,9 +14,7 @@ True
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -24,10 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.alerting import RecentScores
+from onkel.estimators import inside
 from onkel.estimators.base import Estimator
 from onkel.estimators.classes import Classes, common
-from onkel.estimators.classifier import Classifier
-from onkel.estimators.detector import NoveltyDetector, so_far
+from onkel.estimators.detector import NoveltyDetector
+from onkel.estimators.mixtures import Mixed
 from onkel.learner import Learner, Merged, merged
 from onkel.params import NON_NEGATIVE, Part
 
@@ -113,15 +112,13 @@ def merge(
     if not isinstance(refit, (bool, np.bool_)):
         raise ValueError(f"merge: refit must be True or False; got {refit!r}.")
     first = [] if start is None else _checked([start])
-    with ExitStack() as held:  # in one order everywhere: no two calls wait for each other
-        for lock in sorted({m._lock for m in (*models, *first)}, key=id):
-            held.enter_context(lock)
+    with inside.held([*models, *first]):
         for j, model in enumerate(models):
             _check_alike(models[0], model, j)
         _check_start(models, first)
         learners, classes = _with_common_outputs([*models, *first])
         found = merged(learners[: len(models)], shares, bool(refit), *learners[len(models) :])
-        return _dressed(models, found, classes, _report(found, shares), first)
+        return _whole(models, found, classes, _report(found, shares), first)
 
 
 def _report(found: Merged, shares: Array) -> MergeReport:
@@ -137,30 +134,30 @@ def _report(found: Merged, shares: Array) -> MergeReport:
     )
 
 
-def _dressed(
-    models: list[Model], found: Merged, classes: Classes | None, report: MergeReport,
-    start: list[Model],
-) -> Model:  # fmt: skip
+def _whole(
+    models: list[Any], found: Merged, classes: Classes | None, report: MergeReport,
+    start: list[Any],
+) -> Any:  # fmt: skip
     """Return a model around the merged learner; all else is the first one's."""
-    first = models[0]
-    whole = type(first)(**first.get_params(deep=False))
-    rest = {k: v for k, v in first.__getstate__().items() if k not in (*whole._names(), "_learner")}
-    vars(whole).update(copy.deepcopy(rest))
+    learned: dict[str, Any] = {"merge_report_": report}
     names = [m.feature_names_in_ for m in models if hasattr(m, "feature_names_in_")]
     if names:
-        vars(whole)["feature_names_in_"] = names[0].copy()
-    whole._learner = found.learner
+        learned["feature_names_in_"] = names[0].copy()
     if classes is not None:
-        counts: dict[Any, int] = {}
-        for label, count in (pair for m in models for pair in vars(m)["class_count_"].items()):
-            counts[label] = counts.get(label, 0) + count
-        for label, count in (pair for m in start for pair in vars(m)["class_count_"].items()):
-            counts[label] -= (len(models) - 1) * count
-        vars(whole).update(_classes=classes, class_count_=counts)
-    if isinstance(first, NoveltyDetector) and len(models) > 1:
-        vars(whole).update(_fresh_alerts(models, start))
-    vars(whole)["merge_report_"] = report
-    return whole
+        learned["class_count_"] = _class_counts(models, start)
+    if isinstance(models[0], NoveltyDetector) and len(models) > 1:
+        learned |= _fresh_alerts(models, start)
+    return inside.around(models[0], found.learner, classes, **learned)
+
+
+def _class_counts(models: list[Any], start: list[Any]) -> dict[Any, int]:
+    """Return how often each class came to the models; what the start had seen counts once."""
+    counts: dict[Any, int] = {}
+    for label, count in (pair for m in models for pair in m.class_count_.items()):
+        counts[label] = counts.get(label, 0) + count
+    for label, count in (pair for m in start for pair in m.class_count_.items()):
+        counts[label] -= (len(models) - 1) * count
+    return counts
 
 
 def _fresh_alerts(models: list[Any], start: list[Any]) -> dict[str, Any]:
@@ -168,24 +165,24 @@ def _fresh_alerts(models: list[Any], start: list[Any]) -> dict[str, Any]:
 
     Rates are counted from the warm-ups' ends: of a model that is still warming up, not at all.
     """
-    warm = [so_far(m._learner) if m.t_ < m.warmup else m._counted_from() for m in models]
+    warm = [inside.counted_from(model) for model in models]
     before = sum(m.t_ for m in start)
     over = sum(m.t_ - before for m in models) + before >= models[0].warmup
     count = np.sum(warm, axis=0) if over else None
     if count is not None and start:
-        early = so_far(start[0]._learner) if before < models[0].warmup else start[0]._counted_from()
-        count = count - (len(models) - 1) * early
+        count = count - (len(models) - 1) * inside.counted_from(start[0])
     return {"recent_": RecentScores(models[0].recent), "warm_": count}
 
 
 def _with_common_outputs(models: list[Any]) -> tuple[list[Learner], Classes | None]:
     """Return the learners with the same outputs; those that had others are copied first."""
-    learners = [m._learner for m in models]
-    if not isinstance(models[0], Classifier):
+    learners = [inside.learner_of(m) for m in models]
+    known = [c for c in map(inside.classes_of, models) if c is not None]
+    if not known:
         return learners, None
-    whole = common([m._classes for m in models])
-    for i, model in enumerate(models):
-        own = model._classes.copy()
+    whole = common(known)
+    for i, classes in enumerate(known):
+        own = classes.copy()
         if (own.labels, own.binary) != (whole.labels, whole.binary):
             learners[i] = learners[i].copy()
             own.join(whole, learners[i])
@@ -207,20 +204,26 @@ def _checked(models: Any) -> list[Any]:
     for j, model in enumerate(models):
         if not isinstance(model, Estimator):
             raise TypeError(f"merge: model {j} must be an estimator of onkel; got {model!r}.")
+        if isinstance(model, Mixed):
+            raise TypeError(
+                f"merge: model {j} is a mixture, {model!r}, and mixtures cannot be added. Merge "
+                "models of one setting, such as KernelClassifier."
+            )
         if type(model) is not type(models[0]):
             raise TypeError(
                 f"merge: all models must be of one class; model 0 is a {type(models[0]).__name__}, "
                 f"model {j} a {type(model).__name__}."
             )
-        if not hasattr(model, "_learner"):
+        if not model.__sklearn_is_fitted__():
             raise ValueError(
                 f"merge: model {j} ({model!r}) has not learned anything yet. Leave it out, or fit "
                 "it first."
             )
-        if model._learner.settings.device != "cpu":
+        device = inside.learner_of(model).settings.device
+        if device != "cpu":
             raise ValueError(
-                f"merge: model {j} is on {model._learner.settings.device}; models are added on the "
-                "CPU. Give copies that were moved there with to('cpu')."
+                f"merge: model {j} is on {device}; models are added on the CPU. Give copies that "
+                "were moved there with to('cpu')."
             )
     return models
 
@@ -249,7 +252,8 @@ def _check_alike(first: Any, other: Any, j: int | str) -> None:
         if found is not None:
             where, a, b = found
             part, _, inner = where.partition("__")
-            if part not in first._names() and inner in first._names():
+            names = first.get_params(deep=False)
+            if part not in names and inner in names:
                 where = inner  # the detector's nu, the linear learners' p
             raise ValueError(
                 f"merge: the models differ in {where}: model 0 has {a!r}, model {j} has {b!r}. "
@@ -271,7 +275,7 @@ _NAMES = (
 
 def _facts(model: Any) -> list[Any]:
     """Return what models must agree in; parts as the learner has them."""
-    learner = model._learner
+    learner = inside.learner_of(model)
     s = learner.settings
     return [
         model.n_features_in_, learner.kernel, s.loss, s.rule, s.expansion, s.scale, s.intercept,

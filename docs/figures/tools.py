@@ -12,7 +12,7 @@ import numpy as np
 from make import ACCENT, ALARM, INK, SOFT, running, save
 
 from onkel import (
-    Hedged,
+    Classifier,
     KernelClassifier,
     LinearClassifier,
     NoveltyDetector,
@@ -100,7 +100,7 @@ def self_tuning() -> None:
             KernelClassifier(kernels.Gaussian(4.0), rule="projection"), ALARM, "-",
         ),
     }  # fmt: skip
-    model, weights, wrong = Hedged(members=[m for m, _, _ in bank.values()]), [], []
+    model, weights, wrong = Classifier(members=[m for m, _, _ in bank.values()]), [], []
     for start in range(0, len(y), 20):
         part = slice(start, start + 20)
         wrong.append(model.predict_then_learn(X[part], y[part]) != y[part])

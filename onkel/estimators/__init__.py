@@ -2,15 +2,17 @@
 
 from onkel.estimators.classifier import KernelClassifier
 from onkel.estimators.detector import NoveltyDetector
-from onkel.estimators.hedged import Hedged
 from onkel.estimators.linear import LinearClassifier, LinearRegressor
+from onkel.estimators.mixtures import Classifier, Detector, Regressor
 from onkel.estimators.regressor import KernelRegressor
 
 __all__ = [
-    "Hedged",
+    "Classifier",
+    "Detector",
     "KernelClassifier",
     "KernelRegressor",
     "LinearClassifier",
     "LinearRegressor",
     "NoveltyDetector",
+    "Regressor",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
@@ -10,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel import diagnostics, inputs
-from onkel import learner as learners
 from onkel.clock import check_order, times_of
-from onkel.estimators.guard import guarded
+from onkel.estimators.locks import locked
 from onkel.estimators.saving import Saving
 from onkel.explain import details
-from onkel.learner import Learner, One, Settings
+from onkel.learner import Learner, Settings, SingleRow
 from onkel.params import Accept
 from onkel.scaling import Moments
 
@@ -104,22 +102,14 @@ class Estimator(Saving):
         self._learner = learner
         self.__dict__.pop("_one", None)
 
-    def _wider(self, values: Array) -> Self:
-        """Return this model for rows with more features, which had these values until now."""
-        other = copy.copy(self)
-        other._learner = learners.with_features(self._fitted(), values)
-        learned = {k: v for k, v in vars(other).items() if k.endswith("_")}
-        vars(other).update(copy.deepcopy(learned))  # a single row changes some of them in place
-        return other
-
-    def _single(self) -> One | None:
+    def _single(self) -> SingleRow | None:
         """Return what takes rows one by one, if that is possible here."""
-        one: One | None = self.__dict__.get("_one")
+        one: SingleRow | None = self.__dict__.get("_one")
         learner: Any = self.__dict__.get("_learner")
         if one is None or not one.holds(learner):
-            if not One.fits(learner):
-                return None
-            one = self._one = One(learner)
+            one = None if learner is None else learner.single_row()
+            if one is not None:
+                self._one = one
         return one
 
     @staticmethod
@@ -135,7 +125,7 @@ class Estimator(Saving):
             return None
         return X[0], y.item() if y.ndim == 1 else y[0]
 
-    def _quick(self, row: Any, y: Any, time: Any = None) -> One | None:
+    def _quick(self, row: Any, y: Any, time: Any = None) -> SingleRow | None:
         """Learn one row the cheap way, if that is possible; else None, and nothing changed."""
         one = self._single()
         return one if one is not None and one.learn(row, y, time) else None
@@ -202,7 +192,7 @@ class Estimator(Saving):
                 limits[part] = learner.limits()
         return scores, limits
 
-    @guarded
+    @locked
     def _fit(self, X: Any, y: Any, params: dict[str, Any]) -> Self:
         """Reset, then pass over the rows in the given order, `passes` times."""
         unknown = set(params) - {"sample_weight", "time"}
@@ -265,42 +255,43 @@ class Estimator(Saving):
     # -- reporting -----------------------------------------------------------------------------
 
     @property
-    @guarded
+    @locked
     def t_(self) -> int:
         """Number of examples learned."""
         return self._fitted().t
 
     @property
-    @guarded
+    @locked
     def n_terms_(self) -> int:
         """Number of terms stored."""
         return self._fitted().size
 
     @property
-    @guarded
+    @locked
     def moments_(self) -> Moments:
         """Running means and spreads of the features, as a copy."""
         return self._fitted().moments.copy()
 
     @property
-    @guarded
+    @locked
     def diagnostics_(self) -> dict[str, Any]:
         """What the model promised, and what happened: see the guide for each key."""
         return diagnostics.report(self._fitted())
 
     # -- scikit-learn --------------------------------------------------------------------------
 
+    def _takes(self) -> tuple[bool, bool]:
+        """Return whether rows are strings, and whether values may be missing."""
+        kernel = self._part("kernel", self.kernel, quiet=True)
+        return getattr(kernel, "domain", "numbers") == "strings", self.missing == "mean"
+
     def __sklearn_tags__(self) -> Any:
         """Describe this estimator to scikit-learn (which has been imported by whoever asks)."""
-        from sklearn.utils import Tags, TargetTags
-        from sklearn.utils._tags import InputTags
+        from sklearn.utils import InputTags, Tags, TargetTags
 
-        kernel = self._part("kernel", self.kernel, quiet=True)
-        strings = getattr(kernel, "domain", "numbers") == "strings"
+        strings, gaps = self._takes()
         return Tags(
             estimator_type=None,
             target_tags=TargetTags(required=self.task != "novelty"),
-            input_tags=InputTags(
-                sparse=not strings, string=strings, allow_nan=self.missing == "mean"
-            ),
+            input_tags=InputTags(sparse=not strings, string=strings, allow_nan=gaps),
         )

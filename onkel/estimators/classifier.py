@@ -22,7 +22,7 @@ from onkel.estimators.classes import (
     sorted_labels,
 )
 from onkel.estimators.device import OnDevice
-from onkel.estimators.guard import guarded
+from onkel.estimators.locks import locked
 from onkel.explain import ClassExplanation
 from onkel.learner import Learner
 from onkel.saved import Saved
@@ -30,7 +30,7 @@ from onkel.saved import Saved
 Array = NDArray[Any]
 
 
-class Classifier(Estimator):
+class BaseClassifier(Estimator):
     """What classifiers share: labels of any kind, classes that may appear late."""
 
     task: ClassVar[str] = "classification"
@@ -57,7 +57,7 @@ class Classifier(Estimator):
         known = sorted_labels(labels[weight > 0].tolist()) if first else None
         self.partial_fit(X, y, classes=known, sample_weight=weight, time=time)
 
-    @guarded
+    @locked
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, time: Any = None
     ) -> Self:
@@ -67,7 +67,7 @@ class Classifier(Estimator):
             self._learn(X, y, classes, sample_weight, time)
         return self
 
-    @guarded
+    @locked
     def predict_then_learn(
         self, X: Any, y: Any, output: str = "prediction", classes: Any = None,
         sample_weight: Any = None, time: Any = None,
@@ -89,7 +89,7 @@ class Classifier(Estimator):
             known.decisions(scores) if output == "decision" else self._probabilities(known, scores)
         )
 
-    @guarded
+    @locked
     def learn_one(self, row: Any, y: Any, time: Any = None) -> Self:
         """Learn one row."""
         if self._learn_lone(row, y, time):
@@ -114,7 +114,7 @@ class Classifier(Estimator):
             self._lone_classes = LoneClasses(self._classes)
         return self._lone_classes
 
-    @guarded
+    @locked
     def predict_one(self, row: Any) -> Any:
         """Predict one row; None before any class is known."""
         lone = self._by_ones()
@@ -235,25 +235,25 @@ class Classifier(Estimator):
     # -- predicting ----------------------------------------------------------------------------
 
     @property
-    @guarded
+    @locked
     def classes_(self) -> Array:
         """The known labels, sorted."""
         self._fitted()
         return label_array(self._classes.known)
 
-    @guarded
+    @locked
     def decision_function(self, X: Any) -> Array:
         """Return scores: one number per row for two classes, else one column per class."""
         learner = self._fitted()
         return self._classes.decisions(learner.scores(self._rows(X)))
 
-    @guarded
+    @locked
     def predict(self, X: Any) -> Array:
         """Return the label of each row."""
         learner = self._fitted()
         return self._classes.predictions(learner.scores(self._rows(X)))
 
-    @guarded
+    @locked
     def explain(self, x: Any, top: int = 5) -> ClassExplanation:
         """Say why one row gets its class: see :class:`~onkel.explain.ClassExplanation`.
 
@@ -280,7 +280,7 @@ class Classifier(Estimator):
                 "whose scores are no probabilities."
             )
 
-    @guarded
+    @locked
     def _predict_proba(self, X: Any) -> Array:
         learner = self._fitted()
         return self._probabilities(self._classes, learner.scores(self._rows(X)))
@@ -296,7 +296,7 @@ class Classifier(Estimator):
         p = 0.5 * (1.0 + np.tanh(0.5 * decision)) + 1e-300
         return p / p.sum(axis=1, keepdims=True)
 
-    @guarded
+    @locked
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy."""
         right = self.predict(X) == self._labels(y)
@@ -311,7 +311,7 @@ class Classifier(Estimator):
         return tags
 
 
-class KernelClassifier(OnDevice, Classifier):
+class KernelClassifier(OnDevice, BaseClassifier):
     """Online kernel classification, binary or with many classes that may appear late.
 
     ``f <- (1 - eta lam) f + eta sigma y k(x, .)``, sigma = [y (f(x) + b) <= margin]

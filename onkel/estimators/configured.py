@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from onkel import expansions, kernels, losses, rules
-from onkel.estimators.guard import Guarded
+from onkel.estimators.locks import Locked
 from onkel.learner import Settings
 from onkel.params import Accept, Part, nested_changes
 
@@ -25,7 +25,7 @@ N_JOBS = Accept(low=-1, high_open=True, whole=True, none=True, hint="-1 uses eve
 _COMMON = {"passes": Accept(low=1, high_open=True, whole=True), "n_jobs": N_JOBS}
 
 
-class Configured(Guarded):
+class Configured(Locked):
     """An estimator's parameters, checked when learning begins."""
 
     task: ClassVar[str]
@@ -128,6 +128,13 @@ class Configured(Guarded):
             threads=threads_of(self.n_jobs),
             missing=self.missing,
         )
+
+    def settings(self) -> Settings:
+        """Return what the parameters make a learner of, all of them checked.
+
+        For the package's other parts, which need one setting: a mixture refuses.
+        """
+        return self._settings()
 
     def _loss(self) -> losses.Loss:
         loss: losses.Loss = self._part("loss", self.loss)

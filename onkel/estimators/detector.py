@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from onkel import diagnostics, inputs, losses, rules
 from onkel.alerting import RecentScores
 from onkel.core.layout import Field
+from onkel.estimators.base import Estimator
 from onkel.estimators.device import OnDevice
-from onkel.estimators.guard import guarded
+from onkel.estimators.locks import locked
 from onkel.explain import AlertExplanation
 from onkel.learner import Learner, Settings
 from onkel.params import Accept, Part
@@ -27,122 +28,18 @@ _ACCEPTS = {
 }
 
 
-class NoveltyDetector(OnDevice):
-    """Online novelty detection: alerts on a fraction nu of the stream, and on what is new.
-
-    ``f <- (1 - eta lam) f + eta sigma k(x, .)``, ``rho <- rho + r eta (nu - sigma)``,
-    sigma = [f(x) < rho]
-
-    Parameters
-    ----------
-    nu : float in (0, 1)
-        The promised alert rate.
-    support : float in (0, 1), optional
-        Fraction of the stream that f learns from. None means nu, as in the paper, with a rule of
-        your own; with the default rule it means 0.1 (or nu, if larger; twice nu where alerts are
-        not learned), which gives a small nu enough terms to score well. Narrow kernels gain from
-        more, up to 0.5.
-    kernel : str, object or function
-        From :mod:`onkel.kernels`, or a function of two matrices.
-    rule, expansion : str or object
-        From :mod:`onkel.rules` and :mod:`onkel.expansions`. The default rule is
-        ``Norma(threshold_rate=3, support_rate=0.1)``: alerts follow nu quickly, f slowly.
-        ``rules.Norma()`` is the paper's.
-    scale : bool
-        Standardise inputs by running moments.
-    fit_intercept : bool or "auto"
-        A detector has no offset; True is an error.
-    passes : int
-        Passes of :meth:`fit` over its rows.
-    average : bool
-        Score with the average of all hypotheses so far (N04 Corollary 5).
-    missing : {"error", "mean"}
-        What NaN in X means: an error, or the feature's running mean (as of the last refresh).
-    learn_alerts : bool
-        Whether f learns rows that raise an alert. If not, they still move the threshold, which
-        follows a level shift all the same, but are not stored: `support` must be more than `nu`.
-    warmup : int
-        So many examples are learned before the first alert is shown; rates are counted after it.
-    recent : int
-        How many of the last scores are remembered, for ranks.
-    n_jobs : int, optional
-        Threads; -1 for all cores.
-    device : {"cpu", "auto", "cuda", "cuda:N"}
-        Where f lives: a GPU needs the extra ``gpu``; "auto" takes it where it can be used.
-    precision : {"tf32x3", "float32", "tf32"}
-        Of products on a GPU; see the guide.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> det = NoveltyDetector(nu=0.05)
-    >>> alerts = det.predict_then_learn(rng.normal(size=(5000, 2))) == -1
-    >>> bool(abs(alerts.mean() - 0.05) < 0.005)
-    True
-    >>> det.predict([[0.0, 0.0], [6.0, 6.0]])
-    array([ 1, -1])
-    """
+class BaseDetector(Estimator):
+    """What detectors share: alerts, ranks among recent scores, a warm-up."""
 
     task: ClassVar[str] = "novelty"
     outputs: ClassVar[tuple[str, ...]] = ("prediction", "decision", "score", "rank", "judgement")
+    nu: float
+    warmup: int
+    recent: int
     recent_: RecentScores
     """The last scores, as they were before their rows were learned."""
     warm_: Array | None = None
     """At the end of the warm-up: weight and alerts so far, and the threshold."""
-    _own_parts: ClassVar[dict[tuple[str, str], Part]] = {
-        ("rule", "norma"): rules.Norma(threshold_rate=3.0, support_rate=0.1)
-    }
-
-    def __init__(
-        self,
-        nu: float = 0.05,
-        support: float | None = None,
-        kernel: Any = "gaussian",
-        rule: Any = "norma",
-        expansion: Any = "window",
-        *,
-        scale: bool = True,
-        fit_intercept: bool | str = "auto",
-        passes: int = 1,
-        average: bool = False,
-        missing: str = "error",
-        learn_alerts: bool = True,
-        warmup: int = 0,
-        recent: int = 1000,
-        n_jobs: int | None = None,
-        device: str = "cpu",
-        precision: str = "tf32x3",
-    ) -> None:
-        self.nu = nu
-        self.support = support
-        self.kernel = kernel
-        self.rule = rule
-        self.expansion = expansion
-        self.scale = scale
-        self.fit_intercept = fit_intercept
-        self.passes = passes
-        self.average = average
-        self.missing = missing
-        self.learn_alerts = learn_alerts
-        self.warmup = warmup
-        self.recent = recent
-        self.n_jobs = n_jobs
-        self.device = device
-        self.precision = precision
-
-    def _loss(self) -> losses.Loss:
-        support, rule = self.support, self._part("rule", self.rule)
-        losses.Novelty(nu=self.nu, support=support)  # checked as they were given
-        if support is None and getattr(rule, "support_rate", None) is not None:
-            least = self.nu if self.learn_alerts else min(2 * self.nu, (1 + self.nu) / 2)
-            support = max(least, LEARNED_FRACTION)
-        return losses.Novelty(nu=self.nu, support=support, learn_alerts=self.learn_alerts)
-
-    def _settings(self) -> Settings:
-        for name, accept in _ACCEPTS.items():
-            accept.check(type(self).__name__, name, getattr(self, name))
-        return super()._settings()
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -156,7 +53,7 @@ class NoveltyDetector(OnDevice):
     def _pass(self, X: Any, y: Any, weight: Array, time: Any) -> None:
         self.partial_fit(X, sample_weight=weight, time=time)
 
-    @guarded
+    @locked
     def partial_fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, time: Any = None
     ) -> Self:
@@ -175,7 +72,7 @@ class NoveltyDetector(OnDevice):
         self._note_warm(self._learner)
         return True
 
-    @guarded
+    @locked
     def predict_then_learn(
         self, X: Any, y: Any = None, output: str = "prediction", sample_weight: Any = None,
         time: Any = None,
@@ -202,21 +99,21 @@ class NoveltyDetector(OnDevice):
             return np.column_stack([score, limits[:, 0], alert])
         return np.where(alert, -1, 1)
 
-    @guarded
+    @locked
     def learn_one(self, row: Any, y: Any = None, time: Any = None) -> Self:
         """Learn one row."""
         if self._learn_lone(row, time):
             return self
         return self.partial_fit([row], time=None if time is None else [time])
 
-    @guarded
+    @locked
     def predict_one(self, row: Any) -> int:
         """Judge one row; +1 before anything is known."""
         if not hasattr(self, "_learner") or self.t_ < self.warmup:
             return 1
         return -1 if self.score_one(row) < self.threshold_ else 1
 
-    @guarded
+    @locked
     def score_one(self, row: Any) -> float:
         """Return the score of one row; 0 before anything is known."""
         if not hasattr(self, "_learner"):
@@ -293,7 +190,7 @@ class NoveltyDetector(OnDevice):
     # -- predicting ----------------------------------------------------------------------------
 
     @property
-    @guarded
+    @locked
     def threshold_(self) -> float:
         """Rows that score below it are alerts."""
         return float(self._fitted().limits()[0])
@@ -303,12 +200,12 @@ class NoveltyDetector(OnDevice):
         """The threshold: ``decision_function = score_samples - offset_``."""
         return self.threshold_
 
-    @guarded
+    @locked
     def score_samples(self, X: Any) -> Array:
         """Return f(x): the higher, the more usual."""
         return self._fitted().scores(self._rows(X))[:, 0]
 
-    @guarded
+    @locked
     def rank_samples(self, X: Any) -> Array:
         """Return where each score stands among the recent ones, from 0 (unusual) to 1.
 
@@ -317,19 +214,19 @@ class NoveltyDetector(OnDevice):
         scores = self.score_samples(X)
         return self.recent_.ranks(scores)
 
-    @guarded
+    @locked
     def decision_function(self, X: Any) -> Array:
         """Return score minus threshold: negative means an alert."""
         return self.score_samples(X) - self.threshold_
 
-    @guarded
+    @locked
     def predict(self, X: Any) -> Array:
         """Return -1 for alerts, +1 for the rest (and for all during the warm-up)."""
         decision = self.decision_function(X)
         return np.where((decision < 0) & (self.t_ >= self.warmup), -1, 1)
 
     @property
-    @guarded
+    @locked
     def diagnostics_(self) -> dict[str, Any]:
         """What the model promised, and what happened: see the guide for each key."""
         warming = self._fitted().t < self.warmup
@@ -338,7 +235,7 @@ class NoveltyDetector(OnDevice):
     def _counted_from(self) -> Array:
         return np.zeros(3) if self.warm_ is None else self.warm_
 
-    @guarded
+    @locked
     def explain(self, x: Any, top: int = 5) -> AlertExplanation:
         """Say why one row is, or is not, an alert: see :class:`~onkel.explain.AlertExplanation`.
 
@@ -357,6 +254,118 @@ class NoveltyDetector(OnDevice):
         tags = super().__sklearn_tags__()
         tags.estimator_type = "outlier_detector"
         return tags
+
+
+class NoveltyDetector(OnDevice, BaseDetector):
+    """Online novelty detection: alerts on a fraction nu of the stream, and on what is new.
+
+    ``f <- (1 - eta lam) f + eta sigma k(x, .)``, ``rho <- rho + r eta (nu - sigma)``,
+    sigma = [f(x) < rho]
+
+    Parameters
+    ----------
+    nu : float in (0, 1)
+        The promised alert rate.
+    support : float in (0, 1), optional
+        Fraction of the stream that f learns from. None means nu, as in the paper, with a rule of
+        your own; with the default rule it means 0.1 (or nu, if larger; twice nu where alerts are
+        not learned), which gives a small nu enough terms to score well. Narrow kernels gain from
+        more, up to 0.5.
+    kernel : str, object or function
+        From :mod:`onkel.kernels`, or a function of two matrices.
+    rule, expansion : str or object
+        From :mod:`onkel.rules` and :mod:`onkel.expansions`. The default rule is
+        ``Norma(threshold_rate=3, support_rate=0.1)``: alerts follow nu quickly, f slowly.
+        ``rules.Norma()`` is the paper's.
+    scale : bool
+        Standardise inputs by running moments.
+    fit_intercept : bool or "auto"
+        A detector has no offset; True is an error.
+    passes : int
+        Passes of :meth:`fit` over its rows.
+    average : bool
+        Score with the average of all hypotheses so far (N04 Corollary 5).
+    missing : {"error", "mean"}
+        What NaN in X means: an error, or the feature's running mean (as of the last refresh).
+    learn_alerts : bool
+        Whether f learns rows that raise an alert. If not, they still move the threshold, which
+        follows a level shift all the same, but are not stored: `support` must be more than `nu`.
+    warmup : int
+        So many examples are learned before the first alert is shown; rates are counted after it.
+    recent : int
+        How many of the last scores are remembered, for ranks.
+    n_jobs : int, optional
+        Threads; -1 for all cores.
+    device : {"cpu", "auto", "cuda", "cuda:N"}
+        Where f lives: a GPU needs the extra ``gpu``; "auto" takes it where it can be used.
+    precision : {"tf32x3", "float32", "tf32"}
+        Of products on a GPU; see the guide.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> det = NoveltyDetector(nu=0.05)
+    >>> alerts = det.predict_then_learn(rng.normal(size=(5000, 2))) == -1
+    >>> bool(abs(alerts.mean() - 0.05) < 0.005)
+    True
+    >>> det.predict([[0.0, 0.0], [6.0, 6.0]])
+    array([ 1, -1])
+    """
+
+    _own_parts: ClassVar[dict[tuple[str, str], Part]] = {
+        ("rule", "norma"): rules.Norma(threshold_rate=3.0, support_rate=0.1)
+    }
+
+    def __init__(
+        self,
+        nu: float = 0.05,
+        support: float | None = None,
+        kernel: Any = "gaussian",
+        rule: Any = "norma",
+        expansion: Any = "window",
+        *,
+        scale: bool = True,
+        fit_intercept: bool | str = "auto",
+        passes: int = 1,
+        average: bool = False,
+        missing: str = "error",
+        learn_alerts: bool = True,
+        warmup: int = 0,
+        recent: int = 1000,
+        n_jobs: int | None = None,
+        device: str = "cpu",
+        precision: str = "tf32x3",
+    ) -> None:
+        self.nu = nu
+        self.support = support
+        self.kernel = kernel
+        self.rule = rule
+        self.expansion = expansion
+        self.scale = scale
+        self.fit_intercept = fit_intercept
+        self.passes = passes
+        self.average = average
+        self.missing = missing
+        self.learn_alerts = learn_alerts
+        self.warmup = warmup
+        self.recent = recent
+        self.n_jobs = n_jobs
+        self.device = device
+        self.precision = precision
+
+    def _loss(self) -> losses.Loss:
+        support, rule = self.support, self._part("rule", self.rule)
+        losses.Novelty(nu=self.nu, support=support)  # checked as they were given
+        if support is None and getattr(rule, "support_rate", None) is not None:
+            least = self.nu if self.learn_alerts else min(2 * self.nu, (1 + self.nu) / 2)
+            support = max(least, LEARNED_FRACTION)
+        return losses.Novelty(nu=self.nu, support=support, learn_alerts=self.learn_alerts)
+
+    def _settings(self) -> Settings:
+        for name, accept in _ACCEPTS.items():
+            accept.check(type(self).__name__, name, getattr(self, name))
+        return super()._settings()
 
 
 def so_far(learner: Learner) -> Array:

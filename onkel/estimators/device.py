@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from onkel import learner as learners
 from onkel.estimators.base import Estimator
-from onkel.estimators.guard import guarded
+from onkel.estimators.locks import locked
 from onkel.gpu import devices
 from onkel.learner import Settings
 from onkel.saved import Saved
@@ -51,7 +51,7 @@ class OnDevice(Estimator):
         self.device = "cpu"
         return settings
 
-    @guarded
+    @locked
     def to(self, device: str) -> Self:
         """Move the model to another device, "cpu", "cuda" or "auto"; return it.
 

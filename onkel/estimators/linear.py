@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from onkel import expansions, kernels
 from onkel.estimators.base import Estimator
-from onkel.estimators.classifier import Classifier
-from onkel.estimators.guard import guarded
-from onkel.estimators.regressor import Regressor
+from onkel.estimators.classifier import BaseClassifier
+from onkel.estimators.locks import locked
+from onkel.estimators.regressor import BaseRegressor
 from onkel.learner import PrimalLearner
 from onkel.saved import Saved
 
@@ -41,7 +41,7 @@ class _Linear(Estimator):
         return learner.raw_weights()
 
 
-class LinearClassifier(_Linear, Classifier):
+class LinearClassifier(_Linear, BaseClassifier):
     """Online linear classification: O(features) per example.
 
     ``theta <- (1 - eta lam) theta + eta sigma y x``, sigma = [y (w . x + b) <= margin],
@@ -114,19 +114,19 @@ class LinearClassifier(_Linear, Classifier):
         return np.atleast_2d(shown.T)
 
     @property
-    @guarded
+    @locked
     def coef_(self) -> Array:
         """Weights for rows as they come: ``decision_function = X @ coef_.T + intercept_``."""
         return self._shown()[:, :-1]
 
     @property
-    @guarded
+    @locked
     def intercept_(self) -> Array:
         """Offsets for rows as they come."""
         return self._shown()[:, -1]
 
 
-class LinearRegressor(_Linear, Regressor):
+class LinearRegressor(_Linear, BaseRegressor):
     """Online linear regression, of one or several targets: O(features) per example.
 
     ``theta <- (1 - eta lam) theta - eta l'(w . x + b, y) x``,
@@ -188,14 +188,14 @@ class LinearRegressor(_Linear, Regressor):
         self.n_jobs = n_jobs
 
     @property
-    @guarded
+    @locked
     def coef_(self) -> Array:
         """Weights for rows and targets as they come: ``predict = X @ coef_.T + intercept_``."""
         w, _ = self._raw_weights()
         return w[0] if self._flat else w
 
     @property
-    @guarded
+    @locked
     def intercept_(self) -> Any:
         """Offsets for rows and targets as they come."""
         _, b = self._raw_weights()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from onkel import inputs, losses
 from onkel.estimators.base import Estimator
 from onkel.estimators.device import OnDevice
-from onkel.estimators.guard import guarded
+from onkel.estimators.locks import locked
 from onkel.explain import NumberExplanation
 from onkel.params import Accept, Part
 from onkel.saved import Saved
@@ -18,7 +18,7 @@ from onkel.saved import Saved
 Array = NDArray[Any]
 
 
-class Regressor(Estimator):
+class BaseRegressor(Estimator):
     """What regressors share: one or several targets, intervals."""
 
     task: ClassVar[str] = "regression"
@@ -38,7 +38,7 @@ class Regressor(Estimator):
     def _pass(self, X: Any, y: Any, weight: Array, time: Any) -> None:
         self.partial_fit(X, y, sample_weight=weight, time=time)
 
-    @guarded
+    @locked
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, time: Any = None) -> Self:
         """Learn rows, in order."""
         lone = self._lone(X, y) if sample_weight is None and y is not None else None
@@ -46,7 +46,7 @@ class Regressor(Estimator):
             self._learn(X, y, sample_weight, time)
         return self
 
-    @guarded
+    @locked
     def predict_then_learn(
         self, X: Any, y: Any, output: str = "prediction", sample_weight: Any = None,
         time: Any = None,
@@ -64,7 +64,7 @@ class Regressor(Estimator):
         width = np.maximum(limits, 0.0)
         return self._shaped(scores - width), self._shaped(scores + width)
 
-    @guarded
+    @locked
     def learn_one(self, row: Any, y: Any, time: Any = None) -> Self:
         """Learn one row."""
         if self._learn_lone(row, y, time):
@@ -78,7 +78,7 @@ class Regressor(Estimator):
         plain = y.__class__ is np.ndarray and y.ndim == 1 and y.dtype.kind in "fiu"
         return plain and self._quick(row, np.ascontiguousarray(y, np.float64), time) is not None
 
-    @guarded
+    @locked
     def predict_one(self, row: Any) -> Any:
         """Predict one row; 0 before anything is known."""
         if not hasattr(self, "_learner"):
@@ -154,13 +154,13 @@ class Regressor(Estimator):
     def _shaped(self, values: Array) -> Array:
         return values[:, 0] if self._flat else values
 
-    @guarded
+    @locked
     def predict(self, X: Any) -> Array:
         """Return the prediction for each row."""
         learner = self._fitted()
         return self._shaped(learner.scores(self._rows(X)))
 
-    @guarded
+    @locked
     def predict_interval(self, X: Any) -> tuple[Array, Array]:
         """Return (low, high): with a loss that has nu, coverage 1 - nu in the long run."""
         self._check_interval()
@@ -168,7 +168,7 @@ class Regressor(Estimator):
         scores, width = learner.scores(self._rows(X)), np.maximum(learner.limits(), 0.0)
         return self._shaped(scores - width), self._shaped(scores + width)
 
-    @guarded
+    @locked
     def explain(self, x: Any, top: int = 5, target: int = 0) -> NumberExplanation:
         """Say why one row gets its number: see :class:`~onkel.explain.NumberExplanation`.
 
@@ -197,7 +197,7 @@ class Regressor(Estimator):
                 f"loss=losses.EpsilonInsensitive(nu=0.1); this {type(self).__name__} has {loss!r}."
             )
 
-    @guarded
+    @locked
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return R^2, averaged over the targets."""
         learner, rows, (Y, _) = self._fitted(), self._rows(X), self._targets(y)
@@ -223,7 +223,7 @@ class Regressor(Estimator):
         return tags
 
 
-class KernelRegressor(OnDevice, Regressor):
+class KernelRegressor(OnDevice, BaseRegressor):
     """Online kernel regression, of one or several targets.
 
     ``f <- (1 - eta lam) f - eta l'(f(x) + b, y) k(x, .)``

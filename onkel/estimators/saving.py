@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import fields
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from onkel import learner as learners
 from onkel.estimators.configured import N_JOBS, Configured, threads_of
+from onkel.estimators.locks import locked
 from onkel.expansions import Expansion
 from onkel.kernels import Kernel
 from onkel.learner import OF_THE_MACHINE, Learner, Settings, Start
@@ -46,9 +47,26 @@ class Saving(Configured):
 
         files.save(self, path)
 
-    def _begun(self) -> Saving:
-        """Return what holds the learner: the estimator itself."""
-        return self
+    @locked
+    def dump(self) -> tuple[dict[str, Any], dict[str, Any] | None, dict[str, Any]]:
+        """Return what a file must hold: parameters, settings and state.
+
+        Settings are None, and the state is empty, before anything is learned. While another
+        thread learns, this is the model before or after one of its calls.
+        """
+        settings = self._dump_settings()
+        state = {} if settings is None else self._dump()
+        return self.get_params(deep=False), settings, state
+
+    @classmethod
+    def restored(
+        cls, parameters: dict[str, Any], settings: dict[str, Any] | None, saved: Saved
+    ) -> Self:
+        """Return the model that a file holds."""
+        model = cls(**parameters)
+        if settings is not None:
+            model._resume(settings, saved)
+        return model
 
     def _dump_settings(self) -> dict[str, Any] | None:
         """Return what the learner was made of, which parameters set later do not change."""

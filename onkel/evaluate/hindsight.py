@@ -117,7 +117,7 @@ def _choices(
             "regret: estimator must be a classifier or a regressor of onkel; "
             f"got {estimator!r}. (A detector's threshold moves, so no fixed g compares with it.)"
         )
-    settings: Settings = estimator._settings()
+    settings: Settings = estimator.settings()
     lam: Any = regularization
     if lam is None:
         width = np.shape(X)[1] if np.ndim(X) == 2 else 1

@@ -15,7 +15,7 @@ from onkel.saved import Saved
 Array = NDArray[Any]
 Model = dict[str, Any]
 
-ESTIMATORS = (*MEMBERS, "Hedged")
+ESTIMATORS = (*MEMBERS, "Classifier", "Regressor", "Detector")
 """What a file may hold: public names of the package, for ever."""
 
 UPGRADES: dict[int, Callable[[Model, dict[str, Array]], None]] = {}
@@ -27,29 +27,20 @@ everything else knows the newest version only.
 
 
 def describe(estimator: Any) -> tuple[Model, dict[str, Array]]:
-    """Return all that makes up a model, as JSON and tensors of their own; nothing is changed.
-
-    While another thread learns, this is the model before or after one of its calls.
-    """
+    """Return all that makes up a model, as JSON and tensors of their own; nothing is changed."""
     kind = type(estimator).__name__
     if kind not in ESTIMATORS or type(estimator) is not estimator_of(kind):
         raise ValueError(
             f"save writes {', '.join(ESTIMATORS)}; got a {kind}. A class of your own can hold one "
             "of these and save that."
         )
-    with estimator._lock:
-        return _describe(kind, estimator, estimator._begun())
-
-
-def _describe(kind: str, estimator: Any, begun: Any) -> tuple[Model, dict[str, Array]]:
+    parameters, settings, state = estimator.dump()
     writer = Writer()
-    model: Model = {"estimator": kind}
-    model["parameters"] = _each(writer, estimator.get_params(deep=False))
-    settings = None if begun is None else begun._dump_settings()
+    model: Model = {"estimator": kind, "parameters": _each(writer, parameters)}
     if settings is None:
         return model, writer.tensors
     model["settings"] = _each(writer, settings)
-    model["state"], tensors = _split(writer, begun._dump())
+    model["state"], tensors = _split(writer, state)
     return model, {**writer.tensors, **tensors}
 
 
@@ -82,13 +73,14 @@ def rebuild(version: int, model: Model, tensors: dict[str, Array], own: Mapping[
     reader.foresee(model)
     reader.check_own()
     whole = Saved(model)
-    kind = whole.word("estimator", ESTIMATORS)
-    estimator = estimator_of(kind)(**_read(reader, whole.value("parameters")))
+    kind = estimator_of(whole.word("estimator", ESTIMATORS))
+    parameters = _read(reader, whole.value("parameters"))
+    settings, saved = None, Saved({})
     if whole.peek("settings") is not None:
         settings = _read(reader, whole.value("settings"))
         saved = Saved(_joined(reader, whole.value("state"), tensors))
-        estimator._resume(settings, saved)
-        saved.finish()
+    estimator = kind.restored(parameters, settings, saved)
+    saved.finish()
     whole.finish()
     if reader.used != {name for name in tensors if name.startswith(_PARAMETERS)}:
         raise ValueError("a tensor belongs to no parameter.")

@@ -1,4 +1,4 @@
-"""Additive kernels: one kernel per coordinate, summed (H01 part 1; SPEC section 6)."""
+"""Additive kernels: one kernel per coordinate, summed (H01 section 2)."""
 
 from __future__ import annotations
 
@@ -26,6 +26,13 @@ WEIGHT = Accept(
 class _OneFeature(Kernel):
     """A kernel of two numbers."""
 
+    @property
+    def additive(self) -> bool:
+        return True
+
+    def parts(self, x: Array, Z: Array) -> Array:
+        return self.values(x[None], Z).T
+
     def resolve(self, features: int) -> Self:
         if features != 1:
             raise ValueError(
@@ -47,6 +54,7 @@ class Exponential(_OneFeature):
     0.1353...
     """
 
+    word: ClassVar[str] = "exponential"
     sigma: float = 1.0
     _accepts: ClassVar[Mapping[str, Accept]] = {"sigma": POSITIVE}
 
@@ -86,6 +94,7 @@ class Spline(_OneFeature):
     3.8333...
     """
 
+    word: ClassVar[str] = "spline"
     order: int = 1
     lowest: ClassVar[float | None] = 0.0  # type: ignore[misc]
 
@@ -131,6 +140,7 @@ class Additive(Kernel):
     2.1666...
     """
 
+    word: ClassVar[str] = "additive"
     kernel: Any = Exponential()
     weights: Any = None
 
@@ -172,6 +182,15 @@ class Additive(Kernel):
     def _pairs(self) -> list[tuple[Kernel, float]]:
         """Kernel and weight of each feature; "auto" is already resolved."""
         return list(zip(self.kernel, self.weights, strict=True))
+
+    @property
+    def additive(self) -> bool:
+        return True
+
+    def parts(self, x: Array, Z: Array) -> Array:
+        pairs = zip(self.kernel, self.weights, strict=True)
+        columns = [weight * _of_one(k, x[j], Z[:, j]) for j, (k, weight) in enumerate(pairs)]
+        return np.stack(columns, axis=1)
 
     def splits(self) -> list[Split] | None:
         """Return how each feature's kernel splits, or None if one of them does not."""
@@ -220,3 +239,11 @@ class Additive(Kernel):
         for j, (k, w) in enumerate(self._pairs()):
             total += w * k.diag_values(X[:, j : j + 1])
         return total
+
+
+def _of_one(kernel: Kernel, x: float, z: Array) -> Array:
+    """Return the kernel of one feature at all z."""
+    split = kernel.split()
+    if split is not None:
+        return np.asarray(split.values(np.full(len(z), x), np.ascontiguousarray(z)))
+    return kernel.values(np.array([[x]]), np.ascontiguousarray(z[:, None]))[0]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from onkel.core import matrix, numpy_core
 from onkel.core.forest import additive_matrix
 from onkel.core.frame import Frame
-from onkel.core.layout import Op, Program
+from onkel.core.layout import Op, Program, depth_of
 from onkel.core.split import Split
 from onkel.params import Part
 
@@ -70,6 +70,15 @@ class Kernel(Part):
                 f"{self!r} is defined for inputs of at least {self.lowest:g}, and scale=True "
                 "centres them around 0. Use scale=False, with inputs of your own scale."
             )
+
+    @property
+    def additive(self) -> bool:
+        """Whether k(x, z) is a sum over features, each of that feature alone."""
+        return False
+
+    def parts(self, x: Array, Z: Array) -> Array:
+        """Return each feature's part of k(x, z), one row per z, where k is such a sum."""
+        raise NotImplementedError
 
     def program(self) -> Program | None:
         """Return the kernel for the compiled core, or None for one that is a Python function."""
@@ -153,15 +162,6 @@ def _matrix(X: Any) -> Array:
     return X
 
 
-def _depth(program: Program) -> int:
-    """The stack that a program needs."""
-    depth = most = 0
-    for op, *_ in program:
-        depth += {Op.SUM: -1, Op.PRODUCT: -1, Op.SCALE: 0}.get(Op(op), 1)
-        most = max(most, depth)
-    return most
-
-
 def _on_numbers(kernel: Any) -> None:
     if not isinstance(kernel, Kernel):
         raise ValueError(f"Kernels are combined with kernels from onkel.kernels; got {kernel!r}.")
@@ -196,7 +196,7 @@ class _Pair(Kernel):
         if left is None or right is None:
             return None
         # Both operations commute: the deeper side first needs the smaller stack.
-        first, second = sorted((left, right), key=_depth, reverse=True)
+        first, second = sorted((left, right), key=depth_of, reverse=True)
         return [*first, *second, (int(self.op), 0.0, 0.0, 0)]
 
     def values(self, X: Array, Z: Array) -> Array:
@@ -233,6 +233,13 @@ class Sum(_Pair):
 
     op: ClassVar[Op] = Op.SUM
 
+    @property
+    def additive(self) -> bool:
+        return self.left.additive and self.right.additive
+
+    def parts(self, x: Array, Z: Array) -> Array:
+        return self.left.parts(x, Z) + self.right.parts(x, Z)
+
 
 @dataclass(frozen=True)
 class Product(_Pair):
@@ -260,6 +267,13 @@ class Scaled(Kernel):
     @property
     def bound(self) -> float | None:
         return None if self.kernel.bound is None else self.factor * self.kernel.bound
+
+    @property
+    def additive(self) -> bool:
+        return self.kernel.additive
+
+    def parts(self, x: Array, Z: Array) -> Array:
+        return self.factor * self.kernel.parts(x, Z)
 
     def size(self, features: int) -> float:
         return self.factor * self.kernel.size(features)

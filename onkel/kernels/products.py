@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
+
+from numpy.typing import NDArray
 
 from onkel.core.layout import Op, Program
 from onkel.kernels.base import Kernel
 from onkel.kernels.stationary import AUTO_POSITIVE
 from onkel.params import NON_NEGATIVE, Accept
+
+Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -24,11 +28,20 @@ class Linear(Kernel):
     11.0
     """
 
+    word: ClassVar[str] = "linear"
+
     def size(self, features: int) -> float:
         return float(max(features, 1))
 
     def program(self) -> Program | None:
         return [(int(Op.LINEAR), 0.0, 0.0, 0)]
+
+    @property
+    def additive(self) -> bool:
+        return True
+
+    def parts(self, x: Array, Z: Array) -> Array:
+        return Z * x
 
 
 @dataclass(frozen=True)
@@ -52,6 +65,7 @@ class Polynomial(Kernel):
     9.0
     """
 
+    word: ClassVar[str] = "polynomial"
     degree: int = 3
     gamma: float | str = "auto"
     offset: float = 1.0

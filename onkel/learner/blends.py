@@ -260,16 +260,11 @@ def last_look(t: int, memory: int) -> int:
     return max((t >> 1) if t <= memory // 4 else t - memory // 4, 0)
 
 
-KINDS: dict[str, type[Mixture]] = {
-    "classification": Votes, "regression": Means, "novelty": Alerts,
-}  # fmt: skip
-
-
 def resumed_mixture(
-    task: str, members: Sequence[Settings], rate: float, share: float, saved: Saved
+    kind: type[Mixture], members: Sequence[Settings], rate: float, share: float, saved: Saved
 ) -> Mixture:
     """Return the mixture that a file holds."""
-    mixture = KINDS[task](members, resumed_parts(members, saved.inside("parts")), rate, share)
+    mixture = kind(members, resumed_parts(members, saved.inside("parts")), rate, share)
     mixture.restore(saved)
     saved.finish()
     return mixture

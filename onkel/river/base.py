@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import wraps
+from inspect import signature
 from itertools import pairwise
 from threading import RLock
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from river import base
 
 from onkel import inputs
+from onkel.estimators import inside
 from onkel.estimators.base import Estimator
 from onkel.river import frames
 from onkel.river.columns import Columns, Name, number
@@ -32,7 +34,7 @@ def alone(method: Method) -> Method:
     """Let a method wait until no other call is at the same model: rows and model agree."""
 
     @wraps(method)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(self: Face, *args: Any, **kwargs: Any) -> Any:
         with self._lock:
             return method(self, *args, **kwargs)
 
@@ -68,9 +70,9 @@ class Face(base.Estimator):
     def _begin(self) -> None:
         """Check the parameters, and start with nothing known."""
         owner = type(self).__name__
-        params = {n: getattr(self, n) for n in self._get_params() if n not in OWN}
+        params = {n: getattr(self, n) for n in signature(type(self)).parameters if n not in OWN}
         model = self._wrapped(**params)
-        settings = model._settings()
+        settings = model.settings()
         self._text = settings.kernel.domain == "strings"
         if self.absent not in ABSENT:
             raise ValueError(f"{owner}: absent must be one of {ABSENT}; got {self.absent!r}.")
@@ -257,7 +259,7 @@ class Face(base.Estimator):
                 model = self._widened(model, rows[start, columns.width - len(new) : columns.width])
             part = columns.filled(rows[start:stop, : columns.width])
             self._fit_rows(model, part, rest.chosen(range(start, stop)))
-            columns.memory = max(float(model._fitted().rule.memory), 1.0)
+            columns.memory = max(float(inside.learner_of(model).rule.memory), 1.0)
         if firsts:  # for reports
             model.feature_names_in_ = np.array([str(name) for name in columns.place], object)
         self._held = model, columns
@@ -265,7 +267,7 @@ class Face(base.Estimator):
     def _widened(self, model: Estimator, values: Array) -> Estimator:
         if not model.__sklearn_is_fitted__():
             return model
-        return model._wider(values if self.absent == "mean" else np.zeros(len(values)))
+        return inside.widened(model, values if self.absent == "mean" else np.zeros(len(values)))
 
     def _fit_rows(self, model: Any, rows: Any, rest: Rest) -> None:
         model.partial_fit(rows, rest.y, sample_weight=rest.weight, time=rest.time)

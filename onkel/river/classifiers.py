@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -10,6 +9,7 @@ import numpy as np
 from river import base
 
 from onkel import estimators
+from onkel.estimators import inside
 from onkel.estimators.base import Estimator
 from onkel.river import frames
 from onkel.river.base import Face, alone
@@ -64,7 +64,7 @@ class Classifier(Face, base.MiniBatchClassifier):
 
     def _check_proba(self) -> None:
         try:
-            self._held[0]._check_proba()
+            _ = self.estimator.predict_proba
         except AttributeError as error:
             raise NotImplementedError(str(error)) from None
 
@@ -74,15 +74,7 @@ def _label(model: Any, row: Any) -> Any:
 
 
 def _chances(model: Any, row: Any) -> dict[Any, float]:
-    if not model.__sklearn_is_fitted__():
-        return {}
-    lone = model._by_ones()
-    scores = model._look(row) if lone.targets and lone.binary else None
-    if scores is not None:
-        p = 0.5 * (1.0 + math.tanh(0.5 * scores.item()))
-        return dict(zip(lone.labels.tolist(), (1.0 - p, p), strict=True))
-    labels = model.classes_.tolist()
-    return dict(zip(labels, model.predict_proba([row])[0].tolist(), strict=True))
+    return inside.chances_of(model, row)
 
 
 class KernelClassifier(Classifier):

@@ -9,6 +9,7 @@ from river import base
 
 from onkel import estimators
 from onkel.core.layout import Field
+from onkel.estimators import inside
 from onkel.estimators.base import Estimator
 from onkel.river import frames
 from onkel.river.base import Face, Rest, alone
@@ -111,7 +112,7 @@ class NoveltyDetector(Face, base.AnomalyDetector):
 
     def _middle(self) -> float:
         """Return c, where the score is 1/2."""
-        learner = self.estimator._learner
+        learner = inside.learner_of(self.estimator)
         if learner.settings.average:  # of f's own number there is no average
             return float(self.estimator.threshold_)
         return float(learner.state[0, Field.THRESHOLD])

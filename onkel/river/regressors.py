@@ -9,6 +9,7 @@ import numpy as np
 from river import base
 
 from onkel import estimators
+from onkel.estimators import inside
 from onkel.estimators.base import Estimator
 from onkel.river import frames
 from onkel.river.base import Face, alone
@@ -60,7 +61,7 @@ def _predict(model: Any, row: Any) -> Any:
 def _interval(model: Any, row: Any) -> Any:
     from river.conf.interval import Interval
 
-    model._check_interval()
+    inside.check_interval(model)
     if not model.__sklearn_is_fitted__():
         return Interval(0.0, 0.0)
     low, high = model.predict_interval([row])

@@ -1,0 +1,91 @@
+"""What onkel's other packages ask of an estimator beside its public methods, all in one place.
+
+Nobody else need know it, and it may change with any version.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, TypeVar
+
+from numpy.typing import NDArray
+
+from onkel import learner as learners
+from onkel.estimators.base import Estimator
+from onkel.estimators.classes import Classes
+from onkel.estimators.classifier import BaseClassifier
+from onkel.estimators.detector import BaseDetector, so_far
+from onkel.estimators.regressor import BaseRegressor
+from onkel.learner import Learner
+
+Array = NDArray[Any]
+Model = TypeVar("Model", bound=Estimator)
+
+
+def learner_of(model: Estimator) -> Learner:
+    """Return the learner of a model that has begun, else raise what scikit-learn knows."""
+    return model._fitted()
+
+
+def classes_of(model: Estimator) -> Classes | None:
+    """Return the classes of a classifier that has begun; None of other models."""
+    return model._classes if isinstance(model, BaseClassifier) else None
+
+
+@contextmanager
+def held(models: Iterable[Estimator]) -> Iterator[None]:
+    """Let no other call come to any of these models."""
+    with ExitStack() as stack:  # in one order everywhere: no two calls wait for each other
+        for lock in sorted({model._lock for model in models}, key=id):
+            stack.enter_context(lock)
+        yield
+
+
+def around(first: Model, learner: Learner, classes: Classes | None = None, **learned: Any) -> Model:
+    """Return a new model around a learner; all that is not given is the first one's."""
+    whole = type(first)(**first.get_params(deep=False))
+    own = {*first.get_params(deep=False), "_learner"}
+    rest = {name: value for name, value in first.__getstate__().items() if name not in own}
+    vars(whole).update(copy.deepcopy(rest))
+    vars(whole).update(learned)
+    whole._learner = learner
+    if isinstance(whole, BaseClassifier) and classes is not None:
+        whole._classes = classes
+    return whole
+
+
+def widened(model: Model, values: Array) -> Model:
+    """Return the model for rows with more features, which had these values until now."""
+    other = copy.copy(model)
+    other._learner = learners.with_features(model._fitted(), values)
+    learned = {k: v for k, v in vars(other).items() if k.endswith("_")}
+    vars(other).update(copy.deepcopy(learned))  # a single row changes some of them in place
+    return other
+
+
+def counted_from(model: BaseDetector) -> Array:
+    """Return weight, alerts and threshold at the warm-up's end (now, while it lasts)."""
+    if model.t_ < model.warmup:
+        return so_far(model._fitted())
+    return model._counted_from()
+
+
+def check_interval(model: BaseRegressor) -> None:
+    """Raise what ``predict_interval`` would raise, were the model fitted."""
+    model._check_interval()
+
+
+def chances_of(model: BaseClassifier, row: Any) -> dict[Any, float]:
+    """Return the probability of each class for one row; nothing before the first example."""
+    lone = model._by_ones()
+    if lone is None:
+        return {}
+    scores = model._look(row) if lone.targets and lone.binary else None
+    if scores is not None:
+        p = 0.5 * (1.0 + math.tanh(0.5 * scores.item()))
+        return dict(zip(lone.labels.tolist(), (1.0 - p, p), strict=True))
+    labels = model.classes_.tolist()
+    return dict(zip(labels, model.predict_proba([row])[0].tolist(), strict=True))

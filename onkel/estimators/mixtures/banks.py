@@ -1,0 +1,60 @@
+"""The settings that run where no members are given; experiments/self_tuning.py has the study.
+
+Widths are in units of 1/d, for d features, and powers of two apart, so that they share
+exponentials too.
+"""
+
+from __future__ import annotations
+
+from onkel import losses, rules
+from onkel.estimators.base import Estimator
+from onkel.estimators.classifier import KernelClassifier
+from onkel.estimators.detector import NoveltyDetector
+from onkel.estimators.linear import LinearClassifier, LinearRegressor
+from onkel.estimators.regressor import KernelRegressor
+from onkel.kernels import Gaussian, Laplacian
+
+
+def classifiers(d: int) -> list[Estimator]:
+    """Two widths of the Laplacian, our default Gaussian, three linear ones; two kinds of rules.
+
+    Examples
+    --------
+    >>> len(classifiers(8))
+    9
+    """
+    narrow, wide = Laplacian(4.0 / d), Laplacian(1.0 / d)
+    return [
+        KernelClassifier(Gaussian(1.0 / d)),
+        KernelClassifier(wide),
+        KernelClassifier(wide, rule=rules.Norma(learning_rate=0.1)),
+        KernelClassifier(wide, rule="projection"),
+        KernelClassifier(narrow),
+        KernelClassifier(narrow, rule="projection"),
+        LinearClassifier(),
+        LinearClassifier(loss="logistic"),
+        LinearClassifier(rule="projection"),
+    ]
+
+
+def regressors(d: int) -> list[Estimator]:
+    """Three widths of the Laplacian, two of the Gaussian, a linear one; two rates."""
+    quick = rules.Norma(learning_rate=1.0)
+    squared = losses.Squared()
+    return [
+        KernelRegressor(Laplacian(0.5 / d)),
+        KernelRegressor(Laplacian(2.0 / d)),
+        KernelRegressor(Laplacian(8.0 / d)),
+        KernelRegressor(Laplacian(0.5 / d), squared, quick),
+        KernelRegressor(Laplacian(2.0 / d), squared, quick),
+        KernelRegressor(Gaussian(0.25 / d)),
+        KernelRegressor(Gaussian(0.25 / d), squared, quick),
+        KernelRegressor(Gaussian(1.0 / d)),
+        LinearRegressor(),
+    ]
+
+
+def detectors(d: int, nu: float) -> list[Estimator]:
+    """Three widths of the Gaussian, three of the Laplacian."""
+    wide = [NoveltyDetector(nu, kernel=Gaussian(c / d)) for c in (0.25, 1.0, 4.0)]
+    return [*wide, *(NoveltyDetector(nu, kernel=Laplacian(c / d)) for c in (1.0, 4.0, 16.0))]
