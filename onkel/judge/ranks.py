@@ -13,6 +13,8 @@ Array = NDArray[Any]
 
 AT_ONCE = 2**18
 """Scores that are compared at once, to bound the memory."""
+FEW = 16
+"""So many scores are sooner ranked one by one."""
 
 
 def ranks_at(recent: RecentScores, scores: Array, at: Array) -> Array:
@@ -34,10 +36,17 @@ def ranks_at(recent: RecentScores, scores: Array, at: Array) -> Array:
     >>> ranks_at(RecentScores(3), np.array([3.0, 1.0, 2.0]), np.array([2]))
     array([0.67])
     """
-    known = recent.in_order()[-recent.size :]
-    line = np.concatenate([np.full(recent.size - len(known), np.inf), known, scores])
-    before = np.lib.stride_tricks.sliding_window_view(line, recent.size)
-    step = max(AT_ONCE // recent.size, 1)
+    known, size = recent.in_order(), recent.size
+    if len(at) <= FEW:
+        line = np.concatenate([known, scores])
+        ends = [len(known) + i for i in at.tolist()]
+        lower = [np.count_nonzero(line[max(end - size, 0) : end] <= line[end]) for end in ends]
+        return np.array(
+            [(1.0 + n) / (1.0 + min(e, size)) for n, e in zip(lower, ends, strict=True)]
+        )
+    line = np.concatenate([np.full(size - len(known), np.inf), known, scores])
+    before = np.lib.stride_tricks.sliding_window_view(line, size)
+    step = max(AT_ONCE // size, 1)
     parts = [at[i : i + step] for i in range(0, len(at), step)]
-    lower = [np.count_nonzero(before[p] <= scores[p, None], axis=1) for p in parts]
-    return (1.0 + np.concatenate([[], *lower])) / (1.0 + np.minimum(len(known) + at, recent.size))
+    below = [np.count_nonzero(before[p] <= scores[p, None], axis=1) for p in parts]
+    return (1.0 + np.concatenate(below)) / (1.0 + np.minimum(len(known) + at, size))

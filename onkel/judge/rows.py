@@ -63,12 +63,13 @@ class Rows:
 
     def part(self, which: Any) -> Rows:
         """Return some of them."""
-        y, known, time = (None if v is None else v[which] for v in (self.y, self.known, self.time))
-        return Rows(self.X[which], y, known, time)
+        rest = [None if v is None else v[which] for v in (self.y, self.known, self.time)]
+        return Rows(self.X[which], *rest)
 
     def stretches(self) -> Iterator[slice]:
         """Yield runs of rows with, and without, a target: what a model takes in one call."""
-        edges = [] if self.known is None else (np.flatnonzero(np.diff(self.known)) + 1).tolist()
+        known = self.known
+        edges = [] if known is None else ((known[1:] != known[:-1]).nonzero()[0] + 1).tolist()
         for start, stop in pairwise([0, *edges, len(self.X)]):
             if stop > start:
                 yield slice(start, stop)

@@ -195,8 +195,9 @@ class Supervised(Judge):
 
     def __call__(self, model: Any, rows: Rows) -> Predicted:
         """Judge stretch by stretch; a model that knows nothing yet predicts None."""
-        parts = [self._stretch(model, rows.part(part)) for part in rows.stretches()]
-        return Predicted(self, rows, parts)
+        places = [*rows.stretches()]
+        parts = [rows] if len(places) == 1 else [rows.part(place) for place in places]
+        return Predicted(self, rows, [self._stretch(model, part) for part in parts])
 
     def _stretch(self, model: Any, rows: Rows) -> list[Any]:
         """Return, of rows that all have a target or all have none, one column per prediction."""
@@ -264,15 +265,16 @@ class Predicted:
         """Return one list per field; None where there is no target, or nothing was known."""
         fields = self.judge.fields()
         lists = [[part[i].tolist() for part in self.parts] for i in range(len(fields) - 1)]
-        whole = [list(chain.from_iterable(column)) for column in lists]
+        whole = [c[0] if len(c) == 1 else list(chain.from_iterable(c)) for c in lists]
         return dict(zip(fields, [*whole, self._targets()], strict=True))
 
     def _targets(self) -> list[Any]:
         assert self.rows.y is not None
         y: list[Any] = self.rows.y.tolist()
-        if self.rows.known is None:
+        known = self.rows.known
+        if known is None or (len(self.parts) == 1 and known[0]):
             return y
-        return [v if known else None for v, known in zip(y, self.rows.known.tolist(), strict=True)]
+        return [v if there else None for v, there in zip(y, known.tolist(), strict=True)]
 
 
 def forgets_by_clock(model: Any) -> bool:
