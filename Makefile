@@ -2,16 +2,17 @@
 # CMakeLists.txt or the C++ sources change. A second run needs no network.
 
 PYTHON ?= python3
-PYTEST_FLAGS ?= -q -n auto --dist loadfile
+PYTEST_FLAGS ?= -q -n auto --dist worksteal
 
 VENV := .venv
 BIN := $(VENV)/bin
 DONE := $(VENV)/done
 SAN := build/sanitize
 CXX_FILES := $(wildcard onkel/core/src/*.cpp onkel/core/src/*.hpp)
-CORE_FILES := pyproject.toml CMakeLists.txt $(CXX_FILES)
-SAN_TESTS := $(wildcard tests/core tests/test_agreement.py tests/test_rules.py tests/test_centers.py \
-  tests/test_trees.py tests/test_one.py tests/files/test_hostile.py)
+CORE_FILES := pyproject.toml CMakeLists.txt $(CXX_FILES) onkel/core/layout.py onkel/core/src/generate.py
+SAN_TESTS := $(wildcard tests/core tests/learner/test_agreement.py tests/learner/test_single_rows.py \
+  tests/rules/test_rules.py tests/expansions/test_centers.py tests/expansions/test_trees.py \
+  tests/files/test_hostile.py)
 COMPILER := $(shell command -v $(CXX) || command -v c++ || command -v clang++)
 
 # -qq: errors only. The build tools are in .venv, so that a rebuild needs no network either.
@@ -21,11 +22,12 @@ export PIP_ROOT_USER_ACTION := ignore
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-all demo test lint format bench bench-quick reproduce reproduce-quick docs dist sanitize clean
+.PHONY: help setup setup-all demo test test-all lint format bench bench-quick reproduce reproduce-quick docs dist sanitize clean
 
 help:
 	@echo "make demo       set up, run the demonstration, write its report"
-	@echo "make test       the suite on the compiled core, then on plain NumPy"
+	@echo "make test       the suite, quickly (three minutes)"
+	@echo "make test-all   that, then all of it at full length: both cores, Spark, browser"
 	@echo "make setup      .venv with onkel and what the demonstration needs"
 	@echo "make setup-all  .venv with every extra"
 	@echo "make lint       formatting, style, types, direction of imports, private names"
@@ -93,12 +95,19 @@ setup-all: $(DONE)/core $(DONE)/all
 demo: $(DONE)/core
 	@$(BIN)/python -m onkel.app.demo
 
+# Which core runs, in words; ONKEL_PURE in the environment is not what these commands are asked for.
+CORE_NAME = $$(env -u ONKEL_PURE $(BIN)/python -W ignore -c \
+  'from onkel.core import BACKEND; print("core:", BACKEND)')
+
 test: $(DONE)/core $(DONE)/test
-	@echo "== tests, $$(env -u ONKEL_PURE $(BIN)/python -W ignore -c \
-	  'from onkel.core import BACKEND; print("core:", BACKEND)')"
-	@env -u ONKEL_PURE $(BIN)/python -m pytest $(PYTEST_FLAGS)
-	@echo "== tests, core: numpy (ONKEL_PURE=1)"
-	@ONKEL_PURE=1 $(BIN)/python -m pytest $(PYTEST_FLAGS)
+	@echo "== tests, $(CORE_NAME)"
+	@env -u ONKEL_PURE -u ONKEL_LONG $(BIN)/python -m pytest $(PYTEST_FLAGS)
+
+test-all: $(DONE)/core $(DONE)/all test
+	@echo "== all tests at full length, $(CORE_NAME)"
+	@env -u ONKEL_PURE ONKEL_LONG=1 $(BIN)/python -m pytest $(PYTEST_FLAGS)
+	@echo "== all tests at full length, core: numpy"
+	@ONKEL_LONG=1 ONKEL_PURE=1 $(BIN)/python -m pytest $(PYTEST_FLAGS)
 
 lint: $(DONE)/core $(DONE)/lint
 	@echo "== ruff"
@@ -162,7 +171,7 @@ $(SAN)/done: $(CORE_FILES) | $(DONE)/core $(DONE)/test
 # --capture=sys, because a sanitizer writes its report to the file descriptor and then exits.
 SANITIZED = ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc \
   LD_PRELOAD="$$($(COMPILER) -print-file-name=libasan.so) $$($(COMPILER) -print-file-name=libstdc++.so)" \
-  env -u ONKEL_PURE $(SAN)/venv/bin/python
+  env -u ONKEL_PURE ONKEL_LONG=1 $(SAN)/venv/bin/python
 
 ifeq ($(COMPILER),)
 sanitize:

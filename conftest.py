@@ -2,6 +2,13 @@
 
 import importlib.util
 
+
+def installed(name: str) -> bool:
+    """Return whether a package is there, and not just a folder of tests with its name."""
+    found = importlib.util.find_spec(name)
+    return found is not None and found.origin is not None
+
+
 NEEDS = {
     ("river",): ["onkel/river/*"],
     ("torch", "triton"): ["onkel/gpu/*"],
@@ -9,13 +16,13 @@ NEEDS = {
     ("click",): ["onkel/app/cli.py", "onkel/app/options.py"],
     ("starlette", "uvicorn", "httptools", "msgspec"): [
         "onkel/app/service/*",
-        "onkel/app/server.py",
-        "onkel/app/dashboard.py",
+        "onkel/app/http/*",
+        "onkel/app/live/page.py",
     ],
 }
 collect_ignore_glob = [
     path
     for needs, paths in NEEDS.items()
-    if not all(importlib.util.find_spec(need) for need in needs)
+    if not all(installed(need) for need in needs)
     for path in paths
 ]

@@ -69,50 +69,37 @@ def where(report: dict[str, Any]) -> str:
 
 
 def short_text(reports: dict[str, Any]) -> str:
-    """Return two short tables: costs, and the comparison stream by stream."""
-    costs = markdown(
+    """Return the comparison stream by stream, what a row costs in a sentence, and where it ran."""
+    costs = "; ".join(
         [*_limit(reports["limit"]), *_one(reports["one"]), *_start(reports["startup"])]
     )
-    streams = markdown(_streams(reports["peers"]))
-    return f"{costs}\n\n{streams}\n\n*{where(reports['peers'])}*"
+    return f"{markdown(_streams(reports['peers']))}\n\n{costs}. *{where(reports['peers'])}*"
 
 
 def _table(name: str, report: dict[str, Any], index: int = 0) -> list[Row]:
     return importlib.import_module(name).tables(report)[index][1]
 
 
-def _limit(report: dict[str, Any]) -> list[Row]:
+def _limit(report: dict[str, Any]) -> list[str]:
     return [
-        {
-            "one thread": f"per example and term, {row['workload']}",
-            "takes": f"{cell(row['ns'])} ns",
-            "beside": f"{row['onkel / L']:.2f} × the machine's limit; "
-            f"a NumPy loop takes {row['NumPy loop / onkel']:.2g} ×",
-        }
+        f"One row against one term ({row['workload']}) takes {cell(row['ns'])} ns, "
+        f"{row['onkel / L']:.2f} × the machine's limit"
         for row in _table("limit", report)
-        if "float32" in row["workload"]
+        if row["workload"] == "d = 16, float32"
     ]
 
 
-def _one(report: dict[str, Any]) -> list[Row]:
-    rows = []
-    for row in _table("one", report):
-        beside = f"a NumPy loop takes {row['NumPy loop / onkel']:.2g} ×"
-        if not isinstance(row["River / onkel"], str):
-            beside += f", River's random features {row['River / onkel']:,.0f} ×"
-        if row["call"] in ("learn_one", "predict_one"):
-            name = f"`{row['call']}`, 300 terms, d = 50"
-            rows.append({"one thread": name, "takes": f"{cell(row['us'])} µs", "beside": beside})
-    return rows
-
-
-def _start(report: dict[str, Any]) -> list[Row]:
-    rows = [row for row in _table("startup", report) if row.get("limit ms")]
+def _one(report: dict[str, Any]) -> list[str]:
     return [
-        {"one thread": row["until"], "takes": f"{row['ms']:.0f} ms",
-         "beside": f"limit {row['limit ms']} ms"}
-        for row in rows
-    ]  # fmt: skip
+        f"`{row['call']}` with 300 terms, d = 50, takes {cell(row['us'])} µs"
+        for row in _table("one", report)
+        if row["call"] == "learn_one"
+    ]
+
+
+def _start(report: dict[str, Any]) -> list[str]:
+    rows = [row for row in _table("startup", report) if row.get("limit ms")]
+    return [f"{row['until']}: {row['ms']:.0f} ms" for row in rows[-1:]]
 
 
 def _streams(report: dict[str, Any]) -> list[Row]:

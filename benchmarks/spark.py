@@ -34,15 +34,15 @@ import pandas as pd
 from common import HERE, REPORTS, ROOT
 
 from onkel import NoveltyDetector, expansions, files
+from onkel.judge import Rows, judge_of
 from onkel.spark.checks import PROVIDER, ROCKSDB
-from onkel.spark.judging import Rows, judge_of
 from onkel.spark.processor import Processor
 
 FEATURES = ["a", "b", "c", "d"]
 START = 1_700_000_000_000_000
 """Microseconds since 1970 of the first event."""
 WAYS = {"as it is": {}, "whole files": {"WHOLE": 2**40}, "base and pages": {"WHOLE": 0}}
-"""Ways to lay out the state: what is set in onkel.spark.state."""
+"""Ways to lay out the state: what is set in onkel.spark.models."""
 
 
 PARTS = ("wall", "total", "table", "take", "learn", "put", "dump")
@@ -99,8 +99,7 @@ def plain_loop(folder: Path, model: NoveltyDetector) -> tuple[pd.DataFrame, dict
             own = models.get(devices[i])
             if own is None:
                 own = models[devices[i]] = files.loads(start)
-            known = np.ones(j - i, bool)
-            found.append(judge(own, Rows(X[i:j], None, known, moments[i:j])))
+            found.append(judge(own, Rows(X[i:j], time=moments[i:j])).columns())
         spent["learn"] += time.process_time() - mark
         mark = time.process_time()
         columns = {n: np.concatenate([f[n] for f in found]) for n in found[0]}
@@ -119,10 +118,12 @@ class Timed(Processor):
         self.folder, self.settings = folder, settings
 
     def init(self, handle: Any) -> None:
-        from onkel.spark import state  # here and below: this class is sent to workers by value
+        from onkel.spark import (
+            models as store,  # here and below: this class is sent to workers by value
+        )
 
         for name, value in self.settings.items():
-            setattr(state, name, value)
+            setattr(store, name, value)
         super().init(handle)
         self.spent = dict.fromkeys(PARTS, 0.0)
         self.calls = dict.fromkeys(("groups", "keys", "cached", "bytes"), 0)
@@ -130,7 +131,7 @@ class Timed(Processor):
 
     def _watch(self) -> None:
         from onkel import files
-        from onkel.spark import state
+        from onkel.spark import models as store
 
         spent, calls, models = self.spent, self.calls, self.models
 
@@ -169,7 +170,7 @@ class Timed(Processor):
             calls["cached"] += bool(held.head.digest)
             return held
 
-        state.files, models._read = Files, reading
+        store.files, models._read = Files, reading
         models._heads, models._bases = Counted(models._heads), Counted(models._bases)
         models.take, models.put = timed("take", taking), timed("put", models.put)
         self.learn, self.table = timed("learn", self.learn), timed("table", self.table)

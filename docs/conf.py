@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import runpy
 from pathlib import Path
+from typing import Any
 
 import onkel
 
@@ -33,8 +35,10 @@ autodoc_mock_imports = [
     name for name in ("pandas", "pyspark", "torch", "triton") if not importlib.util.find_spec(name)
 ]
 autodoc_inherit_docstrings = True
+autodoc_default_options = {"no-value": True}
 numpydoc_show_class_members = False
 add_module_names = False
+maximum_signature_line_length = 80
 toc_object_entries_show_parents = "hide"
 
 html_theme = "furo"
@@ -46,6 +50,41 @@ html_theme_options = {
 html_static_path = ["_static"]
 html_css_files = ["onkel.css"]
 html_copy_source = False
+
+
+class Long:
+    """Stands for a default that is an object, or longer than a signature can bear."""
+
+    def __repr__(self) -> str:
+        return "..."
+
+
+def _plain(parameter: inspect.Parameter) -> inspect.Parameter:
+    """Return a parameter without its type, and with its default where that is short."""
+    shown = "" if parameter.default is parameter.empty else repr(parameter.default)
+    if len(shown) > 30 or shown.startswith("<"):
+        parameter = parameter.replace(default=Long())
+    return parameter.replace(annotation=parameter.empty)
+
+
+def signature_of(app: Any, what: str, name: str, obj: Any, *_: Any) -> tuple[str, str] | None:
+    """Return a signature as `inspect` has it; for a class Sphinx would show that of `__new__`."""
+    if what not in ("class", "method", "function"):
+        return None
+    try:
+        found = inspect.signature(obj)
+    except (TypeError, ValueError):
+        return None
+    parameters = [_plain(p) for p in found.parameters.values()]
+    if what == "method" and parameters and parameters[0].name == "self":
+        del parameters[0]
+    return str(inspect.Signature(parameters)), ""
+
+
+def setup(app: Any) -> None:
+    """Connect what is above; before numpydoc, which comes with 500."""
+    app.connect("autodoc-process-signature", signature_of, priority=400)
+
 
 # The figures are committed; one that is missing is made where matplotlib is there.
 if importlib.util.find_spec("matplotlib"):

@@ -2,7 +2,7 @@
 
 Expected: no damaged file is loaded; a forged one (its digest put right) is refused, or is a model
 that says of itself what the file says and can be used; nothing takes a second, nothing crashes.
-The mutations are those of ``tests/corrupted.py``, which the suite runs a sample of.
+The mutations are those of ``tests/helpers/corrupted.py``, which the suite runs a sample of.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from harness import Check
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-import corrupted
+from helpers import corrupted
 
 from onkel import files
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from onkel.app.faults import POINTS
+from onkel.app.run.faults import POINTS
 
 
 def main() -> int:

@@ -59,7 +59,8 @@ def _plain(values: Array) -> Any:
 def _rates(learner: Learner, since: Array | None) -> dict[str, Any]:
     """Return the promised rate, the realised one, and the term that explains the difference.
 
-    With a constant rate, realised = promised + error term exactly (SPEC section 2).
+    With a constant rate, realised = promised + error term exactly: the updates of the adaptive
+    number, N04 (19), (20), (22), summed over the trials.
     """
     names = ("rate_promised", "rate_realised", "rate_error_term", "rate_in_words")
     if not learner.loss.adaptive or not learner.t:

@@ -2,8 +2,9 @@
 
 A loss sees scalars (a score z, a target y, its adaptive number) and answers with a
 :class:`~onkel.core.layout.Verdict`. With ``nu`` it adapts one number (a margin, a tube, a width)
-so that a fraction nu of the examples falls outside it: SPEC section 2, whose signs correct the
-papers'.
+so that a fraction nu of the examples falls outside it. Two misprints are corrected: rho moves by
+nu - sigma, not the other way as N04 (20), N01 (14) and N01 (16) print it; and inside its width
+Huber's slope is delta/sigma times eta, which N04 (24), N01 (20) and N01 (21) leave out.
 
 >>> from onkel import losses
 >>> losses.SoftMargin(margin=1.0).judge(z=0.25, y=1, threshold=1.0).value
@@ -22,12 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from onkel.core.layout import LossCode, NativeLoss, Verdict
-from onkel.params import FRACTION, POSITIVE, Accept, Part, pick
-
-__all__ = [
-    "Absolute", "EpsilonInsensitive", "Exponential", "Huber", "LeastSquares", "Logistic", "Loss",
-    "Novelty", "SoftMargin", "Squared", "get",
-]  # fmt: skip
+from onkel.params import FRACTION, POSITIVE, Accept, Part, pick, registered
 
 
 def _sign(x: float) -> float:
@@ -116,6 +112,7 @@ class SoftMargin(Loss):
     2.25
     """
 
+    word: ClassVar[str] = "soft_margin"
     margin: float | None = None
     nu: float | None = None
     power: float = 1.0
@@ -178,6 +175,7 @@ class LeastSquares(Loss):
     1.0
     """
 
+    word: ClassVar[str] = "least_squares"
     task: ClassVar[str] = "classification"
     code: ClassVar[LossCode | None] = LossCode.LEAST_SQUARES
 
@@ -206,6 +204,7 @@ class Exponential(Loss):
     -1.0
     """
 
+    word: ClassVar[str] = "exponential"
     task: ClassVar[str] = "classification"
     code: ClassVar[LossCode | None] = LossCode.EXPONENTIAL
 
@@ -230,6 +229,7 @@ class Logistic(_Bounded):
     0.5
     """
 
+    word: ClassVar[str] = "logistic"
     task: ClassVar[str] = "classification"
     code: ClassVar[LossCode | None] = LossCode.LOGISTIC
 
@@ -271,6 +271,7 @@ class Novelty(_Bounded):
     -0.95
     """
 
+    word: ClassVar[str] = "novelty"
     nu: float | None = 0.05
     support: float | None = None
     learn_alerts: bool = True
@@ -329,6 +330,7 @@ class Squared(Loss):
     2.0
     """
 
+    word: ClassVar[str] = "squared"
     code: ClassVar[LossCode | None] = LossCode.SQUARED
 
     def judge(self, z: float, y: float, threshold: float) -> Verdict:
@@ -352,6 +354,7 @@ class Absolute(_Bounded):
     1.0
     """
 
+    word: ClassVar[str] = "absolute"
     code: ClassVar[LossCode | None] = LossCode.ABSOLUTE
 
     def judge(self, z: float, y: float, threshold: float) -> Verdict:
@@ -381,6 +384,7 @@ class EpsilonInsensitive(_Bounded):
     1.5
     """
 
+    word: ClassVar[str] = "epsilon_insensitive"
     epsilon: float | None = None
     nu: float | None = None
     code: ClassVar[LossCode | None] = LossCode.EPSILON_INSENSITIVE
@@ -426,6 +430,7 @@ class Huber(_Bounded):
     0.125
     """
 
+    word: ClassVar[str] = "huber"
     sigma: float = 1.0
     nu: float | None = None
     code: ClassVar[LossCode | None] = LossCode.HUBER
@@ -450,17 +455,8 @@ class Huber(_Bounded):
         return Verdict(delta / width, outside, delta * delta / (2 * width), direction)
 
 
-REGISTRY: dict[str, type[Loss]] = {
-    "soft_margin": SoftMargin,
-    "logistic": Logistic,
-    "least_squares": LeastSquares,
-    "exponential": Exponential,
-    "novelty": Novelty,
-    "squared": Squared,
-    "absolute": Absolute,
-    "epsilon_insensitive": EpsilonInsensitive,
-    "huber": Huber,
-}
+REGISTRY = registered(Loss)
+__all__ = ["Loss", "get", *(kind.__name__ for kind in REGISTRY.values())]
 
 
 def get(loss: Any) -> Loss:

@@ -7,9 +7,11 @@ field to an :class:`Accept`. Construction checks every field; nothing changes af
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import math
+import pkgutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -82,6 +84,8 @@ FRACTION = Accept(low=0, low_open=True, high=1, high_open=True, none=True)
 class Part:
     """Base of everything that is configured once and never changes."""
 
+    word: ClassVar[str] = ""
+    """The name that stands for it, with all its defaults; "" for none."""
     _accepts: ClassVar[Mapping[str, Accept]] = {}
 
     def __post_init__(self) -> None:
@@ -110,6 +114,21 @@ class Part:
 
 
 PartT = TypeVar("PartT", bound=Part)
+
+
+def registered(kind: type[PartT]) -> dict[str, type[PartT]]:
+    """Return the parts of a kind that there are now, by the name that each class states."""
+    found = {kind.word: kind} if vars(kind).get("word") else {}
+    for part in kind.__subclasses__():
+        found.update(registered(part))
+    return dict(sorted(found.items()))
+
+
+def gathered(package: str, path: Iterable[str], kind: type[PartT]) -> dict[str, type[PartT]]:
+    """Import every module of a package, and return the parts of a kind by name."""
+    for module in pkgutil.iter_modules(path):
+        importlib.import_module(f"{package}.{module.name}")
+    return registered(kind)
 
 
 def pick(what: str, value: Any, base: type[PartT], registry: Mapping[str, type[PartT]]) -> PartT:

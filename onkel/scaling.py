@@ -38,8 +38,12 @@ class Moments:
 
     def update(self, rows: Array, fade: Array = NOTHING) -> None:
         """Take in rows; before each, the weight of all that came fades by its factor."""
-        rows = np.ascontiguousarray(rows, np.float64)
-        core.moments(rows, fade, not self.gaps, self.horizon, self.seen, self.mean, self.variance)
+        core.moments(np.ascontiguousarray(rows, np.float64), fade, self.running())
+
+    def running(self) -> core.Running:
+        """Return the moments as the core takes them, arrays and all."""
+        horizon = float(self.horizon)
+        return core.Running(self.seen, self.mean, self.variance, horizon, not self.gaps)
 
     def spread(self) -> Array:
         """Return the standard deviation; 1 where the column has been constant."""

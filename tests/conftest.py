@@ -9,35 +9,40 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.sizes import LONG, WHY_NOT, size
+from helpers.spark_session import spark as spark
 from hypothesis import settings
-from spark_session import spark as spark
 
 # The same examples every time, on slow machines too (sanitizers, plain NumPy).
-settings.register_profile("onkel", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile(
+    "onkel", deadline=None, derandomize=True, print_blob=True, max_examples=size(20, 100)
+)
 settings.load_profile("onkel")
 
 
 ONCE = (
-    "tests/app/", "tests/gpu/", "tests/streams/", "tests/test_docs.py", "tests/test_experiments.py",
-    "tests/test_packaging.py", "tests/test_spark", "tests/test_studies.py",
+    "tests/app/", "tests/docs/", "tests/experiments/", "tests/gpu/", "tests/packaging/",
+    "tests/spark/", "tests/streams/", "tests/tools/",
 )  # fmt: skip
 """What the core has no part in: run beside the compiled one, not again in plain NumPy."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip in the second run of ``make test`` what the first has shown."""
-    if os.environ.get("ONKEL_PURE", "") in ("", "0") or os.environ.get("ONKEL_ALL"):
-        return
+    """Skip what takes long in a quick run, and in plain NumPy what the compiled run has shown."""
+    pure = os.environ.get("ONKEL_PURE", "") not in ("", "0") and not os.environ.get("ONKEL_ALL")
     again = pytest.mark.skip(reason="the core has no part in it: run once (ONKEL_ALL=1: here too)")
+    later = pytest.mark.skip(reason=WHY_NOT)
     for item in items:
-        if item.nodeid.startswith(ONCE):
+        if pure and item.nodeid.startswith(ONCE):
             item.add_marker(again)
+        elif not LONG and item.get_closest_marker("long"):
+            item.add_marker(later)
 
 
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """Return a generator seeded by the test's own name: the same numbers in any order of tests."""
-    return np.random.default_rng(zlib.crc32(request.node.nodeid.encode()))
+    return np.random.default_rng(zlib.crc32(request.node.name.encode()))
 
 
 @pytest.fixture(scope="session")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 
-import cases
 import pytest
-import rule_cases
+from helpers import cases, rule_cases
+from helpers.sizes import some
 
 from onkel import expansions, kernels, losses, rules, schedules
 
@@ -30,8 +30,8 @@ def test_every_kernel_is_in_the_agreement_cases():
 
     for kernel, _ in cases.KERNELS.values():
         visit(kernel)
-    used.add(kernels.Spectrum)  # tests/test_strings.py
-    used.add(kernels.Spline)  # tests/test_trees.py: it wants inputs of at least 0
+    used.add(kernels.Spectrum)  # tests/kernels/test_strings.py
+    used.add(kernels.Spline)  # tests/expansions/test_trees.py: it wants inputs of at least 0
     assert used >= set(kernels.REGISTRY.values())
     assert used >= {kernels.Sum, kernels.Product, kernels.Scaled, kernels.Function}
 
@@ -80,3 +80,18 @@ def _completable(case):
                 return False
             case = {**case, name: options[0]}
     return True
+
+
+@pytest.mark.parametrize(
+    ("factors", "possible"),
+    [
+        (cases.FACTORS, cases.possible),
+        (rule_cases.FACTORS, rule_cases.possible),
+        (rule_cases.PRIMAL_FACTORS, rule_cases.primal_possible),
+    ],
+    ids=["norma", "rules", "weights"],
+)
+def test_a_quick_run_has_every_level_too(factors, possible):
+    quick = some(cases.pairwise(factors, possible), times=1)
+    shown = {(name, repr(level)) for case in quick for name, level in case.items()}
+    assert shown == {(name, repr(level)) for name, levels in factors.items() for level in levels}

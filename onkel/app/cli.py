@@ -43,15 +43,15 @@ def main() -> None:
 
 
 def _run(task: str, source: str, options: dict[str, Any]) -> None:
-    from onkel.app import runs
+    from onkel.app import conduct
 
     try:
-        code = runs.run(task, source, options)
+        code = conduct.run(task, source, options)
     except RunError as error:
         click.echo(f"onkel: {error}", err=True)
         raise SystemExit(error.code) from None
     except KeyboardInterrupt:  # before the first row, or for the second time
-        raise SystemExit(runs.INTERRUPTED) from None
+        raise SystemExit(conduct.INTERRUPTED) from None
     raise SystemExit(code)
 
 
@@ -130,7 +130,7 @@ def serve(**options: Any) -> None:
     asked is told at /openapi.json.
     """  # noqa: D301
     try:
-        from onkel.app import server
+        from onkel.app.service import serve as server
     except ImportError as error:
         click.echo(f"onkel: serve needs {error.name}: pip install 'onkel[serve]'.", err=True)
         raise SystemExit(2) from None
@@ -149,7 +149,7 @@ def inspect(state: str, as_json: bool) -> None:
 
     It may be asked while a run is going on.
     """  # noqa: D301
-    from onkel.app import inspection
+    from onkel.app.run import inspect as inspection
 
     try:
         found = inspection.inspect(state)
@@ -165,7 +165,7 @@ def inspect(state: str, as_json: bool) -> None:
 @click.option("--output", type=click.Path(dir_okay=False), help="The report's file.")
 def demo(**options: Any) -> None:
     """Watch six sensors of a simulated plant, and write a report to open in a browser."""
-    from onkel.app import demo as demonstration
+    from onkel.app.demo import __main__ as demonstration
 
     words = [[f"--{name}", str(value)] for name, value in options.items() if value is not None]
     raise SystemExit(demonstration.main([word for pair in words for word in pair]))

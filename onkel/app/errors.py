@@ -4,7 +4,7 @@ from __future__ import annotations
 
 CODES = {
     0: "all rows were read",
-    1: "an error nobody foresaw",
+    1: "an unexpected error",
     2: "the command line, or the configuration, was not understood",
     3: "the source cannot be read, or --strict met a broken row",
     4: "the state is in use, damaged, or belongs to other settings",

@@ -9,19 +9,29 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onkel.core import numpy_core
-from onkel.core.layout import LANES, Field, Program
+from onkel.core.layout import (
+    BudgetCode,
+    NativeLoss,
+    NativeRule,
+    Node,
+    Program,
+    check_program,
+    fingerprint,
+)  # fmt: skip
 
 Array = NDArray[Any]
 
 __all__ = [
-    "BACKEND", "PrimalInput", "PrimalOutput", "Queries", "StepInput", "StepOutput", "has_lane",
-    "lane", "matrix", "moments", "one", "primal", "steps", "sums",
+    "BACKEND", "Block", "BlockOutput", "PrimalInput", "PrimalOutput", "Queries", "Running",
+    "StepInput", "StepOutput", "Stepper", "Targets", "evaluate", "has_lane", "lane", "matrix",
+    "moments", "one", "primal", "program_of", "steps", "sums",
 ]  # fmt: skip
 
 
@@ -39,10 +49,10 @@ def _load_native() -> Any:
             stacklevel=2,
         )
         return None
-    if (_native.LANES, _native.FIELDS) != (LANES, len(Field)):
+    if getattr(_native, "FINGERPRINT", None) != fingerprint():
         raise ImportError(
-            "onkel's compiled core does not belong to this version of its Python files. "
-            "Reinstall onkel."
+            "onkel's compiled core was not built from this version of its table "
+            "(onkel/core/layout.py). Reinstall onkel; in a checkout, run make setup."
         )
     level = os.environ.get("ONKEL_LEVEL")
     if level:
@@ -50,10 +60,57 @@ def _load_native() -> Any:
     return _native
 
 
-compiled = _load_native()
+if TYPE_CHECKING:
+    from onkel.core import _native as compiled
+else:
+    compiled = _load_native()
 """The compiled core, or None. Not under its module's own name: whoever imports that module, for
 whatever reason, would bind it here and so switch the core."""
-BACKEND = "numpy" if compiled is None else f"compiled ({compiled.level()})"
+
+
+def has_lane() -> bool:
+    """Whether the compiled core runs, which can learn rows in place."""
+    return compiled is not None
+
+
+BACKEND = f"compiled ({compiled.level()})" if has_lane() else "numpy"
+
+
+# -- parts, as the compiled core takes them: made and checked once ---------------------------------
+
+
+@lru_cache(1024)
+def _program(nodes: tuple[Node, ...]) -> Any:
+    check_program(nodes)
+    return compiled.Program(list(nodes)) if has_lane() else nodes
+
+
+def program_of(program: Program) -> Any:
+    """Return a kernel program as the core takes it; raise a ValueError if it is none."""
+    return _program(tuple(program))
+
+
+@lru_cache(1024)
+def _stepper(loss: NativeLoss, rule: NativeRule, intercept: bool, needs_norm: bool) -> Any:
+    return compiled.Stepper(
+        compiled.Loss(*loss), compiled.Rule(*rule), bool(intercept), bool(needs_norm)
+    )
+
+
+@dataclass(frozen=True)
+class Stepper:
+    """What decides a step: a loss, a bound rule, and whether there is an offset."""
+
+    loss: Any
+    rule: Any
+    intercept: bool
+
+    def native(self) -> Any:
+        """Return it as the compiled core takes it; None where the core lacks loss or rule."""
+        loss, rule = self.loss.native(), self.rule.native()
+        if not has_lane() or loss is None or rule is None:
+            return None
+        return _stepper(loss, rule, self.intercept, self.rule.needs_norm)
 
 
 @dataclass(frozen=True)
@@ -72,6 +129,11 @@ class Queries:
 
     def __len__(self) -> int:
         return len(self.q)
+
+    def native(self) -> Any:
+        """Return them as the compiled core takes them."""
+        made = compiled.QueriesF if self.q.dtype == np.float32 else compiled.QueriesD
+        return made(self.q, self.v, self.off, self.norm, self.width)
 
     def followed_by(self, other: Queries) -> Queries:
         """Both sets of rows as one."""
@@ -122,6 +184,7 @@ class StepInput:
     stop_scale: float
     state: Array
     """[columns][fields], not changed."""
+    budget: BudgetCode = BudgetCode.OLDEST
 
     @property
     def columns(self) -> int:
@@ -156,35 +219,58 @@ class StepOutput:
     """Cancellation ate ||f||^2: it must be summed anew."""
 
 
+def panels_of(panels: Array, norms: Array, coef: Array, first: int, used: int) -> Any:
+    """Return stored terms as the compiled core's sums read them."""
+    made = compiled.PanelsF if panels.dtype == np.float32 else compiled.PanelsD
+    return made(panels, norms, coef, first, used)
+
+
 def sums(
     program: Program, queries: Queries, panels: Array, norms: Array, first: int, used: int,
     coef: Array, threads: int = 1,
 ) -> Array:  # fmt: skip
     """Sum over terms of coef * k(query, term): one row per query, one column per output."""
-    if compiled is None:
+    made = program_of(program)
+    if not has_lane():
         return numpy_core.sums(program, queries, panels, norms, first, used, coef, threads)
     out = np.empty((len(queries), coef.shape[1]))
-    x = queries
-    compiled.sums(
-        program, x.q, x.v, x.off, x.norm, x.width, panels, norms, first, used, coef, out, threads
-    )
+    terms = panels_of(panels, norms, coef, first, used)
+    compiled.sums(made, queries.native(), terms, out, threads)
     return out
 
 
 def matrix(program: Program, queries: Queries, rows: Array, norms: Array) -> Array:
     """k(query, row) for all pairs, as float64."""
-    if compiled is None:
+    made = program_of(program)
+    if not has_lane():
         return numpy_core.matrix(program, queries, rows, norms)
     out = np.empty((len(queries), len(rows)))
-    x = queries
-    compiled.matrix(program, x.q, x.v, x.off, x.norm, x.width, rows, norms, out)
+    compiled.matrix(made, queries.native(), rows, norms, out)
+    return out
+
+
+_NONE = np.zeros(0)
+
+
+def evaluate(
+    program: Program, dot: Array | None, dist2: Array | None, dist1: Array | None
+) -> Array:
+    """Run a kernel program on pair statistics of one shape (None: it does not read them)."""
+    made = program_of(program)
+    if not has_lane():
+        return numpy_core.evaluate(program, dot, dist2, dist1)
+    a, b, c = (
+        _NONE if x is None else np.ascontiguousarray(x, np.float64) for x in (dot, dist2, dist1)
+    )
+    out = np.empty(next(x.shape for x in (dot, dist2, dist1) if x is not None))
+    compiled.evaluate(made, a, b, c, out)
     return out
 
 
 def steps(task: StepInput) -> StepOutput:
     """Run the scalar steps of one block (compiled, where rule and loss are built in)."""
-    loss, rule = task.loss.native(), task.rule.native()
-    if compiled is None or loss is None or rule is None:
+    stepper = Stepper(task.loss, task.rule, task.intercept).native()
+    if stepper is None:
         return StepOutput(**numpy_core.steps(task))
     rows, columns = task.y.shape
     wide = 2 * columns if task.average else columns
@@ -193,17 +279,18 @@ def steps(task: StepInput) -> StepOutput:
     limit, coef = np.empty((rows, columns)), np.empty((rows, wide))
     kept, merged = np.zeros((2, rows), np.uint8)
     wiped = np.zeros(columns, np.uint8)
-    dropped, done, bad_row, stale = compiled.steps(
+    given = compiled.StepInput(
         task.kernel, task.base, task.old_coef, task.diag, task.births, task.live, task.first_trial,
-        task.y, task.weight, task.eta, task.lam, task.cap, task.hosts, task.oldest, loss, rule,
-        task.intercept, task.needs_norm, task.average, task.stop_scale, state, score, mean_score,
-        limit, coef,
-        kept, merged, wiped,
+        task.y, task.weight, task.eta, task.lam, task.cap, task.hosts, task.oldest, stepper,
+        int(task.budget), task.average, task.stop_scale,
     )  # fmt: skip
+    out = compiled.StepOutput(state, score, mean_score, limit, coef, kept, merged, wiped)
+    compiled.steps(given, out)
+    done = out.done
     return StepOutput(
         state, score[:done], mean_score[:done], limit[:done], coef[:done],
         kept[:done].astype(bool), merged[:done].astype(bool), wiped.astype(bool),
-        dropped, done, bad_row, stale,
+        out.dropped, done, out.bad_row, out.stale_norm,
     )  # fmt: skip
 
 
@@ -245,55 +332,118 @@ class PrimalOutput:
 
 def primal(task: PrimalInput) -> PrimalOutput:
     """Learn rows in the primal, one after another in O(d)."""
-    loss, rule = task.loss.native(), task.rule.native()
-    if compiled is None or loss is None or rule is None:
+    stepper = Stepper(task.loss, task.rule, task.intercept).native()
+    if stepper is None:
         return PrimalOutput(**numpy_core.primal(task))
     rows, columns = task.y.shape
     score, limit = np.empty((2, rows, columns))
     mean_score = np.empty((rows, columns) if task.average else (0, columns))
     state, theta, total = task.state.copy(), task.theta.copy(), task.total.copy()
-    bad_row = compiled.primal(
-        task.x, task.y, task.weight, task.eta, task.lam, loss, rule, task.p, task.intercept,
-        task.needs_norm, task.average, state, theta, total, score, mean_score, limit,
-    )  # fmt: skip
-    return PrimalOutput(state, theta, total, score, mean_score, limit, bad_row)
+    given = compiled.PrimalInput(
+        task.x, task.y, task.weight, task.eta, task.lam, stepper, task.p, task.average
+    )
+    out = compiled.PrimalOutput(state, theta, total, score, mean_score, limit)
+    compiled.primal(given, out)
+    return PrimalOutput(state, theta, total, score, mean_score, limit, out.bad_row)
 
 
-def has_lane() -> bool:
-    """Whether rows can be learned in place by the compiled core."""
-    return compiled is not None
+# -- the fast lane ---------------------------------------------------------------------------------
+
+
+class Block(NamedTuple):
+    """Rows as they came, and what goes with each."""
+
+    first_trial: int
+    x: Array
+    y: Array
+    weight: Array
+    eta: Array
+    lam: Array
+    oldest: Array
+    """After each row's trial, terms born before this are dropped."""
+
+
+class BlockOutput(NamedTuple):
+    """Where :func:`lane` leaves scores and limits before each step, and which rows are terms."""
+
+    score: Array
+    limit: Array
+    kept: Array
+
+
+class Targets(NamedTuple):
+    """The standardisation of the targets: center 0 and spread 1 without."""
+
+    center: Array
+    spread: Array
+
+
+class Running(NamedTuple):
+    """Running moments, updated in place."""
+
+    seen: Array
+    mean: Array
+    variance: Array
+    horizon: float
+    plain: bool
+    """Whether all rows are whole; else NaN is a value that has not come."""
+
+
+def frame_of(frame: Any) -> Any:
+    """Return a :class:`~onkel.core.frame.Frame` as the compiled core takes it."""
+    made = compiled.FrameF if frame.dtype == np.float32 else compiled.FrameD
+    return made(frame.center, frame.unit, frame.width, frame.shift, frame.invariant, frame.clip)
+
+
+def terms_of(panels: Array, norms: Array, coef: Array, weights: Array, births: Array) -> Any:
+    """Return stored terms as the compiled core changes them."""
+    made = compiled.TermsF if panels.dtype == np.float32 else compiled.TermsD
+    return made(panels, norms, coef, weights, births)
+
+
+def ring_of(head: int, count: int, cap: int, budget: BudgetCode = BudgetCode.OLDEST) -> Any:
+    """Return where terms begin, how many there are and may be, and which goes when it is full."""
+    return compiled.Ring(head, count, cap, int(budget))
 
 
 def lane(
-    program: Program, frame: tuple[Array, ...], invariant: bool, clip: float,
-    terms: tuple[Array, ...], ring: tuple[int, int, int], state: Array, parts: tuple[Any, Any],
-    flags: tuple[bool, bool, int], first_trial: int, data: tuple[Array, ...],
-    out: tuple[Array, ...],
-) -> tuple[int, int, int]:  # fmt: skip
-    """Learn rows in place while nothing unusual happens (``src/lane.hpp``).
+    program: Program, frame: Any, terms: Any, ring: Any, state: Array, stepper: Stepper,
+    block: Block, out: BlockOutput, threads: int = 1,
+) -> int:  # fmt: skip
+    """Learn rows in place while nothing unusual happens (``src/lane.hpp``); return how many.
 
-    Returns how many were learned, and the ring's new head and count.
+    `frame`, `terms` and `ring` come from the functions above; `ring` moves on with the terms.
     """
-    assert compiled is not None
-    run = compiled.lane_f if data[0].dtype == np.float32 else compiled.lane_d
-    return run(
-        program, frame, invariant, clip, terms, ring, state, *parts, *flags, first_trial, data, out
-    )
+    made = compiled.BlockF if block.x.dtype == np.float32 else compiled.BlockD
+    return compiled.lane(
+        program_of(program), frame, terms, ring, state, stepper.native(), made(*block),
+        compiled.BlockOutput(*out), threads,
+    )  # fmt: skip
 
 
-def one(dtype: Any, *parts: Any) -> Any:
-    """Bind all that learning single rows needs (``src/bind_lane.cpp``)."""
-    assert compiled is not None
-    return (compiled.OneF if dtype == np.float32 else compiled.OneD)(*parts)
+def one(
+    program: Program, frame: Any, terms: Any, ring: Any, state: Array, stepper: Stepper,
+    targets: Targets, rows: Running | None, wanted: Running | None, scores: Array, limits: Array,
+) -> Any:  # fmt: skip
+    """Bind all that learning single rows needs (``src/bind_lane.cpp``).
+
+    `rows` and `wanted` are the moments of rows and targets, None where none are kept; `scores` and
+    `limits` are where each row's are left, one per output.
+    """
+    made = compiled.OneF if isinstance(frame, compiled.FrameF) else compiled.OneD
+    return made(
+        program_of(program), frame, terms, ring, state, stepper.native(),
+        compiled.Targets(*targets), rows and compiled.Moments(*rows),
+        wanted and compiled.Moments(*wanted), scores, limits,
+    )  # fmt: skip
 
 
-def moments(
-    rows: Array, fade: Array, plain: bool, horizon: float, seen: Array, mean: Array, variance: Array
-) -> None:
+def moments(rows: Array, fade: Array, into: Running) -> None:
     """Running mean and population variance, of rows that weigh 1/min(seen, horizon); in place.
 
-    `seen` fades by `fade` before each row (if given). Where not all is `plain`, NaN is a value
-    that has not come.
+    `seen` fades by `fade` before each row (if given).
     """
-    run = (numpy_core if compiled is None else compiled).moments
-    run(rows, fade, plain, horizon, seen, mean, variance)
+    if has_lane():
+        compiled.moments(rows, fade, compiled.Moments(*into))
+    else:
+        numpy_core.moments(rows, fade, into)

@@ -34,6 +34,10 @@ class Ring:
     coef: Array
     """[capacity][columns][lanes], stored units, in the rows' own type."""
 
+    def native(self) -> Any:
+        """Return them as the compiled core takes them."""
+        return core.panels_of(self.panels, self.norms, self.coef, self.first, self.used)
+
 
 @dataclass(frozen=True)
 class Stepper:
@@ -105,10 +109,10 @@ def sums(
 ) -> Array:
     """Sum over terms of coef * k(query, term), each column with the kernel that it belongs to."""
     out = np.zeros((len(queries), ring.coef.shape[1]))
-    if ring.used and core.compiled is not None:
-        single = queries.q.dtype == np.float32
-        run = core.compiled.bank_sums_f if single else core.compiled.bank_sums_d
-        run(programs, ends, _rows(queries), _terms(ring), out, threads)
+    if ring.used and core.has_lane():
+        core.compiled.bank_sums(
+            _programs(programs, ends), queries.native(), ring.native(), out, threads
+        )
     elif ring.used:
         for program, start, stop in zip(programs, [0, *ends[:-1]], ends, strict=True):
             coef = np.ascontiguousarray(ring.coef[:, start:stop])
@@ -118,12 +122,9 @@ def sums(
     return out
 
 
-def _rows(x: Queries) -> tuple[Array, ...]:
-    return x.q, x.v, x.off, x.norm, x.width
-
-
-def _terms(ring: Ring) -> tuple[Any, ...]:
-    return ring.panels, ring.norms, ring.first, ring.used, ring.coef
+def _programs(programs: list[Program], ends: list[int]) -> Any:
+    """Kernels and the columns of each, as the compiled core takes them."""
+    return core.compiled.Programs([core.program_of(p) for p in programs], ends)
 
 
 def steps(task: BankInput) -> BankOutput:
@@ -132,23 +133,25 @@ def steps(task: BankInput) -> BankOutput:
     For each member what :func:`onkel.core.steps` does, on sums and kernel values made once for
     all members.
     """
-    native = [(m.kernel, m.loss.native(), m.rule.native(), m.intercept) for m in task.members]
-    if core.compiled is None or any(None in n for n in native):
+    members = [core.Stepper(m.loss, m.rule, m.intercept).native() for m in task.members]
+    if None in members:
         return _by_hand(task)
     rows, outputs = task.y.shape
-    shape = (len(task.members), rows, outputs)
+    shape = (len(members), rows, outputs)
     state, score, limit, coef = task.state.copy(), *np.empty((3, *shape))
     kept, wiped = np.zeros(rows, np.uint8), np.zeros(len(state), np.uint8)
-    run = core.compiled.bank_f if task.queries.q.dtype == np.float32 else core.compiled.bank_d
-    done, bad_row = run(
-        task.programs, ends_of(task.members, len(task.programs), outputs), native,
-        _rows(task.queries), _terms(task.ring), task.first_trial,
-        (task.y, task.weight, task.eta, task.lam, task.diag),
-        (state, score, limit, coef, kept, wiped), task.threads,
+    out = core.compiled.BankOutput(state, score, limit, coef, kept, wiped)
+    core.compiled.bank(
+        _programs(task.programs, ends_of(task.members, len(task.programs), outputs)), members,
+        [m.kernel for m in task.members], task.queries.native(), task.ring.native(),
+        core.compiled.BankRows(
+            task.first_trial, task.y, task.weight, task.eta, task.lam, task.diag
+        ),
+        out, task.threads,
     )  # fmt: skip
     return BankOutput(
         state, _by_row(score), _by_row(limit), _by_row(coef), kept.astype(bool),
-        wiped.astype(bool), done, bad_row,
+        wiped.astype(bool), out.done, out.bad_row,
     )  # fmt: skip
 
 
@@ -220,7 +223,7 @@ def fixed_share(losses: Array, rate: float, share: float, weights: Array) -> tup
     """
     before, gap = np.empty(losses.shape), np.empty(len(losses))
     losses = np.ascontiguousarray(losses, np.float64)
-    if core.compiled is not None:
+    if core.has_lane():
         core.compiled.fixed_share(losses, rate, share, weights, before, gap)
         return before, gap
     for t, loss in enumerate(losses):

@@ -50,8 +50,11 @@ def additive_matrix(splits: Sequence[Split], weights: Array, X: Array, Z: Array)
 
 
 def _native_splits(splits: Sequence[Split]) -> list[Any] | None:
-    found = [split.native() for split in splits]
-    return None if core.compiled is None or None in found else found
+    """The splits as the compiled core takes them, or None where it does not know them all."""
+    found = [native for split in splits if (native := split.native()) is not None]
+    if not core.has_lane() or len(found) < len(splits):
+        return None
+    return [core.compiled.Split(*native) for native in found]
 
 
 def _all_pairs(split: Split, x: Array, z: Array) -> Array:

@@ -12,10 +12,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.layout import LANES, STAYS, Field, Move, Op, Program, Trial
+from onkel.core.layout import (
+    LANES,
+    STAYS,
+    BudgetCode,
+    Field,
+    Move,
+    Op,
+    Program,
+    Reads,
+    Trial,
+    known,
+    operation_of,
+    reads_of,
+)  # fmt: skip
 
 if TYPE_CHECKING:
-    from onkel.core import PrimalInput, Queries, StepInput
+    from onkel.core import PrimalInput, Queries, Running, StepInput
 
 Array = NDArray[Any]
 
@@ -26,29 +39,37 @@ Array = NDArray[Any]
 def evaluate(program: Program, dot: Any, dist2: Any, dist1: Any) -> Array:
     """Run a kernel program on matrices of pair statistics (None where it reads none)."""
     stack: list[Any] = []
-    for op, a, b, c in program:
+    for code, a, b, c in program:
+        op = operation_of(code)
+        s: Any = a * np.sqrt(dist2) if op.operation.rooted else None
         if op == Op.GAUSSIAN:
             stack.append(np.exp(-a * dist2))
         elif op == Op.LAPLACIAN:
             stack.append(np.exp(-a * dist1))
-        elif op in (Op.MATERN32, Op.MATERN52):
-            s = a * np.sqrt(dist2)
-            growth = 1 + s if op == Op.MATERN32 else 1 + s + s * s / 3
-            stack.append(growth * np.exp(-s))
+        elif op == Op.MATERN32:
+            stack.append((1 + s) * np.exp(-s))
+        elif op == Op.MATERN52:
+            stack.append((1 + s + s * s / 3) * np.exp(-s))
         elif op == Op.LINEAR:
             stack.append(dot)
         elif op == Op.POLYNOMIAL:
             stack.append((a * dot + b) ** c)
+        elif op == Op.SUM:
+            right = stack.pop()
+            stack[-1] = stack[-1] + right
+        elif op == Op.PRODUCT:
+            right = stack.pop()
+            stack[-1] = stack[-1] * right
         elif op == Op.SCALE:
             stack[-1] = a * stack[-1]
         else:
-            right = stack.pop()
-            stack[-1] = stack[-1] + right if op == Op.SUM else stack[-1] * right
+            raise NotImplementedError(
+                f"onkel core: kernel operation {op.name} is in the table, but has no branch in "
+                "numpy_core.evaluate. Write it, as the recipe for a kernel in CONTRIBUTING.md says."
+            )
     return stack[0]
 
 
-_DIST2 = {Op.GAUSSIAN, Op.MATERN32, Op.MATERN52}
-_DOT = {Op.LINEAR, Op.POLYNOMIAL}
 _DIRECT = 4
 
 
@@ -59,16 +80,16 @@ def matrix(program: Program, queries: Queries, rows: Array, norms: Array) -> Arr
 
 
 def _matrix(program: Program, queries: Queries, rows: Array, norms: Array) -> Array:
-    ops = {node[0] for node in program}
+    reads = reads_of(program)
     q, v, off, norm, width = queries.q, queries.v, queries.off, queries.norm, queries.width
     dot = dist2 = dist1 = None
-    direct = not ops & _DOT and rows.shape[1] <= _DIRECT
-    if ops & _DOT or (ops & _DIST2 and not direct):
+    direct = Reads.DOT not in reads and rows.shape[1] <= _DIRECT
+    if Reads.DOT in reads or (Reads.DIST2 in reads and not direct):
         dot = q @ rows.T + off[:, None]
         dist2 = np.maximum(norm[:, None] + norms[None, :] - 2 * dot, 0)
-    elif ops & _DIST2:
+    elif Reads.DIST2 in reads:
         dist2 = _over_features(v, rows, width, np.square)
-    if Op.LAPLACIAN in ops:
+    if Reads.DIST1 in reads:
         dist1 = _over_features(v, rows, width, np.abs)
     return evaluate(program, dot, dist2, dist1).astype(np.float64)
 
@@ -93,10 +114,9 @@ def sums(
         return values @ weights.astype(np.float64)
 
 
-def moments(
-    rows: Array, fade: Array, plain: bool, horizon: float, seen: Array, mean: Array, variance: Array
-) -> None:
+def moments(rows: Array, fade: Array, into: Running) -> None:
     """Running mean and population variance, of rows that weigh 1/min(seen, horizon); in place."""
+    seen, mean, variance, horizon, _ = into
     for i, x in enumerate(rows):
         came = ~np.isnan(x)
         seen *= fade[i] if len(fade) else 1.0
@@ -154,6 +174,13 @@ class _Block:
                 self.factor[c] *= inward
                 s[Field.DROPPED] *= inward
                 s[Field.NORM2] = most
+
+    def let_go(self, upto: int) -> None:
+        """Let the term go whose turn it is."""
+        if self.task.budget == BudgetCode.OLDEST:
+            self.drop_front(upto)
+        else:
+            raise ValueError(f"onkel core: {known('budget', BudgetCode, self.task.budget)}.")
 
     def drop_front(self, upto: int) -> None:
         """Let the oldest candidate go, and account for it."""
@@ -296,7 +323,7 @@ def steps(task: StepInput) -> dict[str, Any]:
         while block.front <= i and (
             block.live > task.cap[t] or block.births[block.front] < task.oldest[t]
         ):
-            block.drop_front(i + 1)
+            block.let_go(i + 1)
         block.keep_in_ball()
         t += 1
         scale = block.factor * block.start

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import comb
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
-Native = tuple[int, float, list[float]]
-"""Kind, number and constants of a split, as ``src/tree_api.hpp`` has them."""
+from onkel.core.layout import SplitCode
 
-EXP_POLY, POLY = 0, 1
+Array = NDArray[Any]
+
+
+class Native(NamedTuple):
+    """A split as the compiled core takes it (``src/tree_api.hpp``)."""
+
+    kind: int
+    number: float
+    values: list[float]
 
 
 class Split:
@@ -101,7 +107,9 @@ class ExpPoly(Split):
         return self._growth(s, 0) * np.exp(-s)
 
     def native(self) -> Native | None:
-        return (EXP_POLY, float(self.sigma), [float(c) for c in self.c]) if self.rank <= 3 else None
+        if self.rank > 3:
+            return None
+        return Native(SplitCode.EXP_POLY, float(self.sigma), [float(c) for c in self.c])
 
 
 @dataclass(frozen=True)
@@ -153,4 +161,4 @@ class Poly(Split):
     def native(self) -> Native | None:
         if self.order not in (1, 2, 3):
             return None
-        return (POLY, float(self.order), [*self.c, *self.table.ravel().tolist()])
+        return Native(SplitCode.POLY, float(self.order), [*self.c, *self.table.ravel().tolist()])

@@ -15,6 +15,7 @@ from onkel.estimators.saving import Saving
 from onkel.explain import details
 from onkel.learner import Learner, One, Settings
 from onkel.params import Accept
+from onkel.scaling import Moments
 
 Array = NDArray[Any]
 
@@ -264,6 +265,12 @@ class Estimator(Saving):
     def n_terms_(self) -> int:
         """Number of terms stored."""
         return self._fitted().size
+
+    @property
+    @locked
+    def moments_(self) -> Moments:
+        """Running means and spreads of the features, as a copy."""
+        return self._fitted().moments.copy()
 
     @property
     @locked

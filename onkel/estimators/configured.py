@@ -86,6 +86,14 @@ class Configured(Locked):
                 return value
             raise
 
+    def part(self, name: str) -> Any:
+        """Return the part that a parameter stands for: an object, also where a name was given."""
+        return self._part(name, getattr(self, name))
+
+    def check_params(self) -> None:
+        """Raise the ValueError that learning would raise, should a parameter not be accepted."""
+        self._settings()
+
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self).__init__).parameters
         params = self.get_params(deep=False)

@@ -1,4 +1,4 @@
-"""Centers: coefficient regularisation over fixed points (CR; SPEC section 7)."""
+"""Centers: coefficient regularisation over fixed points (CR (0.4))."""
 
 from __future__ import annotations
 

@@ -345,21 +345,19 @@ class DenseTerms:
     # -- the fast lane -------------------------------------------------------------------------
 
     def learn(
-        self, cap: int, state: Array, parts: tuple[Any, Any], flags: tuple[bool, bool, int],
-        first_trial: int, data: tuple[Array, ...], out: tuple[Array, ...],
+        self, cap: int, state: Array, stepper: core.Stepper, block: core.Block,
+        out: core.BlockOutput, threads: int = 1,
     ) -> int:  # fmt: skip
         """Learn rows in place, as many as go without anything unusual; return how many."""
-        rows, oldest = len(data[0]), int(data[5][-1])
+        rows, oldest = len(block.x), int(block.oldest[-1])
         if min(self.count + rows, cap) > len(self.births):
             self._grow(min(self.count + rows, cap))
         if self.journal is not None:
             going = max(self.older_than(oldest), self.count + rows - cap, 0)
             self._note_ring(min(going, self.count), rows)
-        program, numbers, invariant, clip, arrays = self._bound()
-        done, self.head, self.count = core.lane(
-            program, numbers, invariant, clip, arrays, (self.head, self.count, cap), state, parts,
-            flags, first_trial, data, out,
-        )  # fmt: skip
+        ring = core.ring_of(self.head, self.count, cap)
+        done = core.lane(*self._bound(), ring, state, stepper, block, out, threads)
+        self.head, self.count = ring.head, ring.count
         return done
 
     def _note_ring(self, going: int, coming: int) -> None:
@@ -376,23 +374,17 @@ class DenseTerms:
         self.journal.note(self.coef, (panel, slice(None), lane))
         self.journal.note(self.births, (panel * LANES + lane,))
 
-    def _bound(self) -> tuple[Any, ...]:
+    def _bound(self) -> tuple[Any, Any, Any]:
         """Program, frame and arrays, as the compiled core takes them."""
-        frame, program = self.frame, self.kernel.program()
         if self.weights is None:
-            self.weights = self.coef.astype(frame.dtype)
-        numbers = frame.center, frame.unit, frame.width, frame.shift
-        return (
-            program, (*numbers, frame.width.astype(frame.dtype)), frame.invariant, frame.clip,
-            (self.panels, self.norms, self.coef, self.weights, self.births),
-        )  # fmt: skip
+            self.weights = self.coef.astype(self.frame.dtype)
+        terms = core.terms_of(self.panels, self.norms, self.coef, self.weights, self.births)
+        return self.kernel.program(), core.frame_of(self.frame), terms
 
     def one(
-        self, cap: int, state: Array, parts: tuple[Any, ...], flags: tuple[bool, bool],
-        targets: tuple[Array, Array], running: tuple[Any, Any], out: tuple[Array, Array],
+        self, cap: int, state: Array, stepper: core.Stepper, targets: core.Targets,
+        rows: core.Running | None, wanted: core.Running | None, scores: Array, limits: Array,
     ) -> Any:  # fmt: skip
         """Return what learns single rows into these terms, in place."""
-        ring = (self.head, self.count, cap)
-        return core.one(
-            self.frame.dtype, *self._bound(), ring, state, *parts, *flags, targets, *running, out
-        )
+        ring = core.ring_of(self.head, self.count, cap)
+        return core.one(*self._bound(), ring, state, stepper, targets, rows, wanted, scores, limits)

@@ -1,4 +1,4 @@
-"""Trees: additive kernels in O(log terms) per example (H01 part 1; SPEC section 6)."""
+"""Trees: additive kernels in O(log terms) per example (H01 section 2)."""
 
 from __future__ import annotations
 

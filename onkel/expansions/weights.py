@@ -1,4 +1,4 @@
-"""Weights: f as one vector over the features, with a p-norm link (A02; SPEC section 4)."""
+"""Weights: f as one vector over the features, with a p-norm link (A02 section 3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each feature did to ``s(x) = base + sum_i a_i k(x, z_i)``: numbers only, in plain NumPy."""
+"""What each feature did to ``s(x) = base + sum_i a_i k(x, z_i)``: numbers only."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core import numpy_core
-from onkel.core.layout import Op, Program
+from onkel import core
+from onkel.core.layout import Node, Op, Program, Reads, operation_of, reads_of
 from onkel.kernels import Additive, Exponential, Kernel, Linear, Scaled, Spline, Sum
 
 Array = NDArray[Any]
@@ -19,11 +19,8 @@ AT_ONCE = 2**17
 """Numbers that are held at once: a megabyte stays in the processor's cache."""
 BEYOND = 800.0
 """exp(-800) is 0: distances are cut where every kernel of them has vanished."""
-_OF_DISTANCE = {
-    Op.GAUSSIAN, Op.LAPLACIAN, Op.MATERN32, Op.MATERN52, Op.SUM, Op.PRODUCT, Op.SCALE
-}  # fmt: skip
-_ROOTED = {Op.MATERN32, Op.MATERN52}
-_SQUARED = {Op.GAUSSIAN, *_ROOTED}
+STEP = 1e-6
+"""By which slopes are taken, where no formula says them."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,7 @@ def method_of(kernel: Kernel) -> str:
     if is_additive(kernel):
         return "split"
     program = kernel.program()
-    if program is not None and {Op(node[0]) for node in program} <= _OF_DISTANCE:
+    if program is not None and Reads.DOT not in reads_of(program):
         return "leave one out"
     return "gradient"
 
@@ -85,30 +82,30 @@ def without(program: Program, x: Array, Z: Array, which: Any = slice(None)) -> t
     A kernel of distances sees the other features' distance alone. For products over features
     (Gaussian, Laplacian and their products) this is k without that feature's factor.
     """
-    ops, gap = {Op(node[0]) for node in program}, Z - x
+    reads, gap = reads_of(program), Z - x
     whole: dict[str, Any] = {"dist2": None, "dist1": None}
     less: dict[str, Any] = {"dist2": None, "dist1": None}
-    sizes = [("dist1", {Op.LAPLACIAN}, np.abs), ("dist2", _SQUARED, np.square)]
-    for name, needing, measure in sizes:
-        if ops & needing:
-            size = np.minimum(measure(gap), _farthest(program, needing))
+    sizes = [("dist1", Reads.DIST1, np.abs), ("dist2", Reads.DIST2, np.square)]
+    for name, read, measure in sizes:
+        if read in reads:
+            size = np.minimum(measure(gap), _farthest(program, read))
             total = size.sum(axis=1)
             left = total[:, None] - size[:, which]
             whole[name], less[name] = total, np.maximum(left, 0.0, out=left)
-    k, k_less = (numpy_core.evaluate(program, None, **d) for d in (whole, less))
-    return k, k_less
+    return core.evaluate(program, None, **whole), core.evaluate(program, None, **less)
 
 
-def _farthest(program: Program, ops: set[Op]) -> float:
-    """Return the distance beyond which every kernel of these vanishes.
+def _farthest(program: Program, read: Reads) -> float:
+    """Return the distance beyond which every kernel of it vanishes, infinity if one does not.
 
     What is farther is cut there: of 1e20 + 1 - 1e20 nothing would be left.
     """
-    reach = [
-        (BEYOND / node[1]) ** (2 if Op(node[0]) in _ROOTED else 1)
-        for node in program
-        if Op(node[0]) in ops
-    ]
+    reach = [0.0]
+    for code, a, *_ in program:
+        row = operation_of(code).operation
+        if row.reads == read:
+            most = BEYOND / a if row.vanishes and a > 0 else np.inf
+            reach.append(most**2 if row.rooted else most)
     return max(reach)
 
 
@@ -208,37 +205,53 @@ def _slopes(program: Program, dot: Array, far2: Array, far1: Array) -> Array:
     """Return dk/d(dot), dk/d(far2), dk/d(far1), by running values and slopes side by side."""
     stack: list[tuple[Array, Array]] = []
     for node in program:
-        op, first, offset, power = Op(node[0]), *node[1:]
-        if op in (Op.SUM, Op.PRODUCT):
+        op = operation_of(node[0])
+        if op == Op.SUM:
             (v, dv), (w, dw) = stack.pop(), stack.pop()
-            stack.append((v + w, dv + dw) if op == Op.SUM else (v * w, v * dw + w * dv))
+            stack.append((v + w, dv + dw))
+        elif op == Op.PRODUCT:
+            (v, dv), (w, dw) = stack.pop(), stack.pop()
+            stack.append((v * w, v * dw + w * dv))
         elif op == Op.SCALE:
             v, dv = stack.pop()
-            stack.append((first * v, first * dv))
-        else:
+            stack.append((node[1] * v, node[1] * dv))
+        elif op.operation.pops == 0:
+            read = {Reads.DOT: dot, Reads.DIST2: far2, Reads.DIST1: far1}
+            value, own = _leaf(node, read)
             slope = np.zeros((3, len(dot)))
-            value = numpy_core.evaluate([node], dot, far2, far1)
-            at, own = _leaf(op, first, offset, power, dot, far2, value)
-            slope[at] = own
+            slope[list(read).index(op.operation.reads)] = own
             stack.append((value, slope))
+        else:
+            raise NotImplementedError(
+                f"kernel operation {op.name} joins values, but onkel/explain/effects.py has no "
+                "slope for it. Write it beside those of SUM and PRODUCT."
+            )
     return stack[0][1]
 
 
-def _leaf(
-    op: Op, a: float, b: float, c: int, dot: Array, far2: Array, value: Array
-) -> tuple[int, Any]:
-    """Return which of the three a kernel depends on, and its slope there."""
+def _leaf(node: Node, read: dict[Reads, Array]) -> tuple[Array, Any]:
+    """Return a kernel of one operation, and its slope by what it reads."""
+    op, a, b, c = operation_of(node[0]), *node[1:]
+    x = read[op.operation.reads]
+
+    def value(at: Array) -> Array:
+        given = [at if r == op.operation.reads else None for r in read]
+        return core.evaluate([node], *given)
+
     if op == Op.LINEAR:
-        return 0, 1.0
+        return value(x), 1.0
     if op == Op.POLYNOMIAL:
-        return 0, c * a * (a * dot + b) ** (c - 1)
-    if op == Op.GAUSSIAN:
-        return 1, -a * value
-    if op == Op.LAPLACIAN:
-        return 2, -a * value
-    s = a * np.sqrt(far2)  # (1 + s) e^-s and (1 + s + s^2/3) e^-s, by s^2 / a^2
-    inner = 1.0 if op == Op.MATERN32 else (1.0 + s) / 3.0
-    return 1, -0.5 * a * a * inner * np.exp(-s)
+        return value(x), c * a * (a * x + b) ** (c - 1)
+    if op.operation.exponential:
+        found = value(x)
+        return found, -a * found
+    if op in (Op.MATERN32, Op.MATERN52):
+        s = a * np.sqrt(x)  # (1 + s) e^-s and (1 + s + s^2/3) e^-s, by s^2 / a^2
+        inner = 1.0 if op == Op.MATERN32 else (1.0 + s) / 3.0
+        return value(x), -0.5 * a * a * inner * np.exp(-s)
+    step = STEP * np.maximum(np.abs(x), 1.0)  # no formula here: by differences, never below 0
+    low = x - step if op.operation.reads == Reads.DOT else np.maximum(x - step, 0.0)
+    return value(x), (value(x + step) - value(low)) / (x + step - low)
 
 
 def _differences(kernel: Kernel, x: Array, Z: Array, a: Array) -> Array:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+from enum import IntEnum
 from typing import Any
 
-from onkel.core.layout import Op, RuleCode
+from onkel.core.layout import LossCode, Op, RuleCode, depth_of, operation_of, row_of
 from onkel.expansions import Window
 from onkel.learner.settings import Settings
 
@@ -73,21 +74,27 @@ def unfit(settings: Settings) -> str | None:
             f"kernel {settings.kernel!r}; a GPU knows Gaussian, Laplacian, Matern, Linear, "
             "Polynomial, their sums and products"
         )
-    if len(program) > LONGEST or _depth(program) > DEEPEST:
+    strange = [
+        op.name for op in (operation_of(node[0]) for node in program) if not op.operation.gpu
+    ]
+    if strange:
+        return f"kernel {settings.kernel!r} has the operation {strange[0]}; {listed(Op)}"
+    if len(program) > LONGEST or depth_of(program) > DEEPEST:
         return (
             f"kernel {settings.kernel!r} is too long; a GPU takes up to {LONGEST} operations, "
             f"{DEEPEST} values at once"
         )
     if any(op == Op.POLYNOMIAL and not 0 <= degree < 256 for op, _, _, degree in program):
         return f"kernel {settings.kernel!r}; a GPU takes degrees below 256"
-    if settings.loss.native() is None:
-        return f"loss {settings.loss!r}; a GPU knows the losses of onkel.losses"
+    loss = settings.loss.native()
+    if loss is None or not row_of(LossCode, "loss", loss.code).gpu:
+        return f"loss {settings.loss!r}; {listed(LossCode)}"
     return _unfit_rule(settings)
 
 
 def _unfit_rule(settings: Settings) -> str | None:
     bound = settings.rule.bind(settings.loss).native()
-    if bound is None or bound.code == RuleCode.ROMMA:
+    if bound is None or not row_of(RuleCode, "rule", bound.code).gpu:
         return (
             f"rule {settings.rule!r}; a GPU knows Norma (with a number as regularizer), "
             "Perceptron, Alma and Projection"
@@ -97,12 +104,22 @@ def _unfit_rule(settings: Settings) -> str | None:
     return None
 
 
-def _depth(program: Any) -> int:
-    depth = deepest = 0
-    for op, *_ in program:
-        depth += 0 if op == Op.SCALE else -1 if op in (Op.SUM, Op.PRODUCT) else 1
-        deepest = max(deepest, depth)
-    return deepest
+def listed(kind: type[IntEnum]) -> str:
+    """Return what the table allows on a GPU."""
+    return f"a GPU knows {', '.join(row.name for row in kind if _on_gpu(row))}"
+
+
+def _on_gpu(row: IntEnum) -> bool:
+    return row.operation.gpu if isinstance(row, Op) else bool(getattr(row, "gpu", False))
+
+
+def allow(what: str, row: IntEnum) -> None:
+    """Refuse what the table does not list for a GPU; the last look before anything is launched."""
+    if not _on_gpu(row):
+        raise ValueError(
+            f"onkel.gpu: {what} {row.name} cannot run on a GPU; {listed(type(row))}. "
+            "Use device='cpu'."
+        )
 
 
 def chosen(owner: str, settings: Settings) -> str:

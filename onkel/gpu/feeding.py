@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.layout import RuleCode
+from onkel.core.layout import RuleCode, row_of
 from onkel.gpu.launch import StepKind
 from onkel.rules.base import BoundRule
 
@@ -30,9 +30,15 @@ def kind_of(
 def shrinks(rule: BoundRule, eta: Array, lam: Array) -> Array:
     """Return by what f shrinks at each row, where that does not depend on f."""
     native = rule.native()
-    if native is None or native.code != RuleCode.NORMA:
+    code = None if native is None else row_of(RuleCode, "rule", native.code)
+    if code == RuleCode.NORMA:
+        return np.maximum(1.0 - eta * lam, 0.0)
+    if code in (RuleCode.ALMA, RuleCode.PROJECTION):
         return np.ones(len(eta))
-    return np.maximum(1.0 - eta * lam, 0.0)
+    raise ValueError(
+        f"onkel.gpu: the rule {'of your own' if code is None else code.name} is not among those "
+        "whose shrinking is known: NORMA, ALMA, PROJECTION. Use device='cpu'."
+    )
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,18 @@ each operation: it is a constant when the device code is compiled, its numbers a
 import triton
 import triton.language as tl
 
+from onkel.gpu.codes import (
+    GAUSSIAN,
+    LAPLACIAN,
+    LINEAR,
+    MATERN32,
+    MATERN52,
+    POLYNOMIAL,
+    PRODUCT,
+    SCALE,
+    SUM,
+)
+
 # MODE: 0 float32, 1 TF32, 2 three TF32 products. The ring's own numbers: see launch.Ring.
 
 
@@ -43,20 +55,22 @@ def whole_power(x, DEGREE: tl.constexpr):
 @triton.jit
 def leaf(dot, dist2, dist1, a, b, OP: tl.constexpr, DEGREE: tl.constexpr):
     """One kernel of a program; `a` of the exponentials is -gamma log2(e)."""
-    if OP == 1:
+    if OP == GAUSSIAN:
         value = tl.exp2(a * dist2)
-    elif OP == 2:
+    elif OP == LAPLACIAN:
         value = tl.exp2(a * dist1)
-    elif OP == 3:
+    elif OP == MATERN32:
         s = a * tl.sqrt(dist2)
         value = (1.0 + s) * tl.exp2(-1.4426950408889634 * s)
-    elif OP == 4:
+    elif OP == MATERN52:
         s = a * tl.sqrt(dist2)
         value = (1.0 + s + s * s * 0.3333333333333333) * tl.exp2(-1.4426950408889634 * s)
-    elif OP == 5:
+    elif OP == LINEAR:
         value = dot
-    else:
+    elif OP == POLYNOMIAL:
         value = whole_power(a * dot + b, DEGREE)
+    else:
+        tl.static_assert(False, "this kernel operation has no formula on the device")
     return value
 
 
@@ -65,13 +79,13 @@ def operate(
     s0, s1, s2, s3, dot, dist2, dist1, a, b, OP: tl.constexpr, DEGREE: tl.constexpr
 ):  # fmt: skip
     """One operation of a program, on a stack of four."""
-    if OP == 9:
+    if OP == SCALE:
         s0 = a * s0
-    elif OP == 7:
+    elif OP == SUM:
         s0 = s1 + s0
         s1 = s2
         s2 = s3
-    elif OP == 8:
+    elif OP == PRODUCT:
         s0 = s1 * s0
         s1 = s2
         s2 = s3

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from onkel.core.layout import Op, Program
+from onkel.core.layout import LossCode, Op, Program, Reads, RuleCode, operation_of, reads_of, row_of
 from onkel.gpu import kernels as device_code
+from onkel.gpu.devices import allow
 
 MODES = {"float32": 0, "tf32": 1, "tf32x3": 2}
 INTERPRETED = os.environ.get("TRITON_INTERPRET", "") not in ("", "0")
@@ -76,15 +77,15 @@ def encode(program: Program, device: Any) -> Encoded:
     code = degrees = 0
     params = []
     for i, (op, a, b, c) in enumerate(program):
+        row = operation_of(op)
+        allow("kernel operation", row)
         code |= (int(op) + 1) << (4 * i)
         degrees |= (int(c) if op == Op.POLYNOMIAL else 0) << (8 * i)
-        params += [-a * LOG2E if op in (Op.GAUSSIAN, Op.LAPLACIAN) else a, b]
-    ops = {node[0] for node in program}
+        params += [-a * LOG2E if row.operation.exponential else a, b]
+    reads = reads_of(program)
     numbers = torch.tensor(params, dtype=torch.float32, device=device)
-    return Encoded(code, degrees, len(program), numbers, bool(ops & _DOTS), Op.LAPLACIAN in ops)
-
-
-_DOTS = {Op.GAUSSIAN, Op.MATERN32, Op.MATERN52, Op.LINEAR, Op.POLYNOMIAL}
+    dot = bool(reads & {Reads.DOT, Reads.DIST2})
+    return Encoded(code, degrees, len(program), numbers, dot, Reads.DIST1 in reads)
 
 
 def padded(d: int) -> int:
@@ -304,8 +305,11 @@ class StepKind:
     aged: bool = True
 
     def constants(self) -> dict[str, Any]:
-        """What is compiled in."""
-        divides = self.rule == 2 or self.tuning > 0
+        """What is compiled in; what the table does not allow is refused before it is launched."""
+        rule, loss = row_of(RuleCode, "rule", self.rule), row_of(LossCode, "loss", self.loss)
+        allow("rule", rule)
+        allow("loss", loss)
+        divides = rule == RuleCode.PROJECTION or self.tuning > 0
         return {
             "RULE": self.rule, "LOSS": self.loss, "NU": self.nu >= 0, "POWER1": self.extra == 1,
             "LEARN_ALERTS": self.learn_alerts, "INTERCEPT": self.intercept, "NORM": self.norm,

@@ -17,6 +17,18 @@ nothing here either. The readable form of a step is ``core/numpy_core.py``.
 import triton
 import triton.language as tl
 
+from onkel.gpu.codes import (
+    ABSOLUTE,
+    EPSILON_INSENSITIVE,
+    EXPONENTIAL,
+    HUBER,
+    LEAST_SQUARES,
+    LOGISTIC,
+    NOVELTY,
+    SOFT_MARGIN,
+    SQUARED,
+)
+
 
 @triton.jit
 def sign(x):
@@ -29,7 +41,7 @@ def judge(z, y, threshold, nu, extra, LOSS: tl.constexpr, POWER1: tl.constexpr):
     none = z * 0.0
     outside = none
     direction = none
-    if LOSS == 0:  # soft margin
+    if LOSS == SOFT_MARGIN:
         gap = threshold - y * z
         outside = tl.where(y * z <= threshold, 1.0, none)
         value = tl.maximum(gap, 0.0)
@@ -41,34 +53,34 @@ def judge(z, y, threshold, nu, extra, LOSS: tl.constexpr, POWER1: tl.constexpr):
             value = value * grown
         value = value - nu * threshold
         direction = nu - outside
-    elif LOSS == 1:  # logistic; its slope needs no more digits than the kernel values have
+    elif LOSS == LOGISTIC:  # its slope needs no more digits than the kernel values have
         m = y * z
         e = tl.exp(-tl.abs(m).to(tl.float32))
         part = tl.where(m > 0, e, 1.0) / (1.0 + e)
         slope = y * part.to(tl.float64)
         outside = tl.where(m <= 0, 1.0, none)
         value = tl.log(1.0 + tl.exp(-tl.abs(m))) + tl.maximum(-m, 0.0)
-    elif LOSS == 2:  # novelty
+    elif LOSS == NOVELTY:
         gap = threshold - z
         outside = tl.where(z < threshold, 1.0, none)
         slope = outside
         value = tl.maximum(gap, 0.0) - extra * threshold
         direction = extra - outside
-    elif LOSS == 3:  # squared
+    elif LOSS == SQUARED:
         slope = y - z
         value = 0.5 * slope * slope
-    elif LOSS == 4:  # absolute
+    elif LOSS == ABSOLUTE:
         delta = y - z
         slope = sign(delta)
         value = tl.abs(delta)
-    elif LOSS == 5:  # epsilon-insensitive
+    elif LOSS == EPSILON_INSENSITIVE:
         delta = y - z
         gap = tl.abs(delta) - threshold
         outside = tl.where(gap > 0, 1.0, none)
         slope = tl.where(gap > 0, sign(delta), none)
         value = tl.maximum(gap, 0.0) + nu * threshold
         direction = outside - nu
-    elif LOSS == 6:  # Huber
+    elif LOSS == HUBER:
         delta = y - z
         size = tl.abs(delta)
         outside = tl.where(size > threshold, 1.0, none)
@@ -77,15 +89,17 @@ def judge(z, y, threshold, nu, extra, LOSS: tl.constexpr, POWER1: tl.constexpr):
         slope = tl.where(inner, delta / width, sign(delta))
         value = tl.where(inner, delta * delta / (2.0 * width), size - threshold / 2)
         direction = outside - nu
-    elif LOSS == 7:  # least squares on margins
+    elif LOSS == LEAST_SQUARES:  # on margins
         gap = 1.0 - y * z
         slope = 2.0 * y * gap
         outside = tl.where(y * z <= 0, 1.0, none)
         value = gap * gap
-    else:  # exponential
+    elif LOSS == EXPONENTIAL:
         value = tl.exp(-y * z)
         slope = y * value
         outside = tl.where(y * z <= 0, 1.0, none)
+    else:
+        tl.static_assert(False, "this loss has no formula on the device")
     return slope, outside, value, direction
 
 

@@ -5,6 +5,30 @@
 import triton
 import triton.language as tl
 
+from onkel.gpu.codes import (
+    ALMA,
+    AT_ALERT,
+    AT_ALERT_SUM,
+    AT_ALERTS,
+    AT_DROPPED,
+    AT_LOSS,
+    AT_MARGIN_ERRORS,
+    AT_NORM2,
+    AT_OFFSET,
+    AT_OFFSET_SUM,
+    AT_OUTSIDE,
+    AT_RISK,
+    AT_SCALE,
+    AT_SCALE_SUM,
+    AT_THRESHOLD,
+    AT_TRIALS,
+    AT_UPDATES,
+    AT_WEIGHT,
+    FIELDS,
+    NORMA,
+    NOVELTY,
+    PROJECTION,
+)
 from onkel.gpu.recurrence import bring_up, carry, judge, lanes_sum, pick, wrapped
 
 
@@ -51,15 +75,15 @@ def steps(
         of = 0
     else:
         of = output
-    place = state + of * 18
-    scale = tl.load(place + 0)
-    offset = tl.load(place + 1)
-    threshold = tl.load(place + 2)
-    alert = tl.load(place + 3)
-    norm2 = tl.load(place + 4)
-    scale_sum = tl.load(place + 5)
-    offset_sum = tl.load(place + 6)
-    updates = tl.load(place + 17)
+    place = state + of * FIELDS
+    scale = tl.load(place + AT_SCALE)
+    offset = tl.load(place + AT_OFFSET)
+    threshold = tl.load(place + AT_THRESHOLD)
+    alert = tl.load(place + AT_ALERT)
+    norm2 = tl.load(place + AT_NORM2)
+    scale_sum = tl.load(place + AT_SCALE_SUM)
+    offset_sum = tl.load(place + AT_OFFSET_SUM)
+    updates = tl.load(place + AT_UPDATES)
     rscale = 1.0 / scale
     stale = (scale * 0.0).to(tl.int32)
     none = tl.zeros([CP, 32], tl.float64)
@@ -137,7 +161,7 @@ def steps(
             k_next = tl.load(old_k + (front + 1) * B + rows)
             target = pick(y_lane, r, CP)
             weight = 0.0
-            if RULE == 2 or TUNING:
+            if RULE == PROJECTION or TUNING:
                 weight = pick(weight_lane, r, 1)
             if not STEADY:
                 step = pick(step_lane, r, 1)
@@ -160,19 +184,21 @@ def steps(
             z_of = tl.where(hot, z, z_of)
             if NU or TUNING:
                 threshold_of = tl.where(hot, threshold, threshold_of)
-            if LOSS == 2:
+            if LOSS == NOVELTY:
                 alert_of = tl.where(hot, alert, alert_of)
             scale_sum += scale
             if TUNING:
                 far = tl.sqrt(2.0 / ((updates + 1.0) * tl.where(kxx > 0, kxx, 1.0)))
                 move = tl.where(kxx > 0, weight * slope * far, 0.0)
-            elif RULE == 2:
+            elif RULE == PROJECTION:
                 gone = value > 1e-12 * (tl.abs(f) + tl.abs(target))
                 far = tl.where(kxx > 0, weight / tl.where(kxx > 0, kxx, 1.0), 0.0)
                 move = tl.where(gone, slope * value * far, 0.0)
-            else:
+            elif RULE == NORMA or RULE == ALMA:  # noqa: SIM109 (a tuple is none of Triton's)
                 move = step * slope
-            if LOSS == 2 and not LEARN_ALERTS:
+            else:
+                tl.static_assert(False, "this rule has no steps on the device")
+            if LOSS == NOVELTY and not LEARN_ALERTS:
                 slope = tl.where(z < alert, 0.0, slope)
                 move = tl.where(z < alert, 0.0, move)
             if INTERCEPT:
@@ -182,7 +208,7 @@ def steps(
                 updates += tl.where(move != 0, 1.0, scale * 0.0)
                 threshold = (1.0 - tuning) * 2.8284271247461903 / tuning / tl.sqrt(updates + 1.0)
             if NU:
-                if LOSS == 2:
+                if LOSS == NOVELTY:
                     threshold += support_rate * step * direction
                     alert += threshold_rate * step * (nu - tl.where(z < alert, 1.0, scale * 0.0))
                 else:
@@ -210,7 +236,7 @@ def steps(
                 rscale = 1.0 / tl.where(scale != 0, scale, 1.0)
             else:
                 rscale = tl.where(scale != 0, rscale * rshrink, 1.0)
-            if NORM or TUNING or RULE == 2:
+            if NORM or TUNING or RULE == PROJECTION:
                 a = move * rscale
                 moved = move != 0
             else:  # the same, with as little as can be that waits for the score
@@ -276,7 +302,7 @@ def steps(
         now = lane < r
         both = now & (output < C)
         limit_of = threshold_of
-        if LOSS == 2:
+        if LOSS == NOVELTY:
             limit_of = alert_of
         tl.store(score + output * N + at, z_of, mask=both)
         tl.store(limit + output * N + at, limit_of, mask=both)
@@ -309,7 +335,7 @@ def steps(
         weight_sum += tl.where(now, weight_lane, none)
         moves_sum += tl.where(both & (added_of != 0), 1.0, 0.0)
         alert_sum += tl.where(now, alert_of, 0.0)
-        if LOSS == 2:
+        if LOSS == NOVELTY:
             alerts_sum += tl.where(now & (z_of < alert_of), weight_lane, 0.0)
         if NORM:
             lam = tl.load(feed + 5 * N + at, mask=now, other=0.0)
@@ -335,37 +361,37 @@ def steps(
         size = tl.load(t_diag + slot, mask=i < front, other=0.0).to(tl.float64)
         gone_sum += tl.abs(a) * tl.sqrt(tl.maximum(size, 0.0))
         tl.store(weights + output * slots + slot, tl.zeros([CP, 32], tl.float32), mask=mask)
-    began = tl.load(place + 0)
-    dropped = tl.load(place + 7)
+    began = tl.load(place + AT_SCALE)
+    dropped = tl.load(place + AT_DROPPED)
     moved = tl.where(began != 0, dropped / began, 0.0)
-    sum7 = (moved + lanes_sum(gone_sum, CP)) * scale
-    sum9 = tl.load(place + 9) + t0
-    sum10 = tl.load(place + 10) + lanes_sum(weight_sum, CP)
-    sum11 = tl.load(place + 11) + lanes_sum(outside_sum, CP)
-    sum12 = tl.load(place + 12) + lanes_sum(alerts_sum, CP)
-    sum13 = tl.load(place + 13) + lanes_sum(alert_sum, CP)
-    sum14 = tl.load(place + 14) + lanes_sum(loss_sum, CP)
-    sum15 = tl.load(place + 15) + lanes_sum(risk_sum, CP)
-    sum16 = tl.load(place + 16) + lanes_sum(errors_sum, CP)
-    sum17 = tl.load(place + 17) + lanes_sum(moves_sum, CP)
+    dropped_total = (moved + lanes_sum(gone_sum, CP)) * scale
+    trials_total = tl.load(place + AT_TRIALS) + t0
+    weights_total = tl.load(place + AT_WEIGHT) + lanes_sum(weight_sum, CP)
+    outside_total = tl.load(place + AT_OUTSIDE) + lanes_sum(outside_sum, CP)
+    alerts_total = tl.load(place + AT_ALERTS) + lanes_sum(alerts_sum, CP)
+    alert_total = tl.load(place + AT_ALERT_SUM) + lanes_sum(alert_sum, CP)
+    loss_total = tl.load(place + AT_LOSS) + lanes_sum(loss_sum, CP)
+    risk_total = tl.load(place + AT_RISK) + lanes_sum(risk_sum, CP)
+    errors_total = tl.load(place + AT_MARGIN_ERRORS) + lanes_sum(errors_sum, CP)
+    updates_total = tl.load(place + AT_UPDATES) + lanes_sum(moves_sum, CP)
     tl.debug_barrier()
-    tl.store(place + 0, scale)
-    tl.store(place + 1, offset)
-    tl.store(place + 2, threshold)
-    tl.store(place + 3, alert)
-    tl.store(place + 4, norm2)
-    tl.store(place + 5, scale_sum)
-    tl.store(place + 6, offset_sum)
-    tl.store(place + 7, sum7)
-    tl.store(place + 9, sum9)
-    tl.store(place + 10, sum10)
-    tl.store(place + 11, sum11)
-    tl.store(place + 12, sum12)
-    tl.store(place + 13, sum13)
-    tl.store(place + 14, sum14)
-    tl.store(place + 15, sum15)
-    tl.store(place + 16, sum16)
-    tl.store(place + 17, sum17)
+    tl.store(place + AT_SCALE, scale)
+    tl.store(place + AT_OFFSET, offset)
+    tl.store(place + AT_THRESHOLD, threshold)
+    tl.store(place + AT_ALERT, alert)
+    tl.store(place + AT_NORM2, norm2)
+    tl.store(place + AT_SCALE_SUM, scale_sum)
+    tl.store(place + AT_OFFSET_SUM, offset_sum)
+    tl.store(place + AT_DROPPED, dropped_total)
+    tl.store(place + AT_TRIALS, trials_total)
+    tl.store(place + AT_WEIGHT, weights_total)
+    tl.store(place + AT_OUTSIDE, outside_total)
+    tl.store(place + AT_ALERTS, alerts_total)
+    tl.store(place + AT_ALERT_SUM, alert_total)
+    tl.store(place + AT_LOSS, loss_total)
+    tl.store(place + AT_RISK, risk_total)
+    tl.store(place + AT_MARGIN_ERRORS, errors_total)
+    tl.store(place + AT_UPDATES, updates_total)
     flags = tl.where(scale == 0, 2, tl.where(scale < 1e-12, 1, 0))
     if CP > 1:
         far = tl.max(tl.max(flags & 1, axis=1), axis=0)

@@ -8,33 +8,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onkel.core.split import Split
-from onkel.kernels.additive import Additive, Exponential, Spline
 from onkel.kernels.base import Kernel, Product, Scaled, Sum
 from onkel.kernels.function import Function
-from onkel.kernels.products import Linear, Polynomial
-from onkel.kernels.spectrum import Spectrum
-from onkel.kernels.stationary import Gaussian, Laplacian, Matern
-from onkel.params import pick
+from onkel.params import gathered, pick
 
+if TYPE_CHECKING:  # what type checkers know by name; any other is of any type to them
+    from onkel.kernels.additive import Additive as Additive
+    from onkel.kernels.additive import Exponential as Exponential
+    from onkel.kernels.additive import Spline as Spline
+    from onkel.kernels.products import Linear as Linear
+    from onkel.kernels.products import Polynomial as Polynomial
+    from onkel.kernels.spectrum import Spectrum as Spectrum
+    from onkel.kernels.stationary import Gaussian as Gaussian
+    from onkel.kernels.stationary import Laplacian as Laplacian
+    from onkel.kernels.stationary import Matern as Matern
+
+    def __getattr__(name: str) -> Any: ...
+
+
+REGISTRY = gathered(__name__, __path__, Kernel)
+globals().update({kind.__name__: kind for kind in REGISTRY.values()})
 __all__ = [
-    "Additive", "Exponential", "Function", "Gaussian", "Kernel", "Laplacian", "Linear", "Matern",
-    "Polynomial", "Product", "Scaled", "Spectrum", "Spline", "Split", "Sum", "get",
+    "Function", "Kernel", "Product", "Scaled", "Split", "Sum", "get",
+    *(kind.__name__ for kind in REGISTRY.values()),
 ]  # fmt: skip
-
-REGISTRY: dict[str, type[Kernel]] = {
-    "gaussian": Gaussian,
-    "laplacian": Laplacian,
-    "matern": Matern,
-    "linear": Linear,
-    "polynomial": Polynomial,
-    "additive": Additive,
-    "exponential": Exponential,
-    "spline": Spline,
-    "spectrum": Spectrum,
-}
 
 
 def get(kernel: Any) -> Kernel:

@@ -1,4 +1,4 @@
-"""Additive kernels: one kernel per coordinate, summed (H01 part 1; SPEC section 6)."""
+"""Additive kernels: one kernel per coordinate, summed (H01 section 2)."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ class Exponential(_OneFeature):
     0.1353...
     """
 
+    word: ClassVar[str] = "exponential"
     sigma: float = 1.0
     _accepts: ClassVar[Mapping[str, Accept]] = {"sigma": POSITIVE}
 
@@ -86,6 +87,7 @@ class Spline(_OneFeature):
     3.8333...
     """
 
+    word: ClassVar[str] = "spline"
     order: int = 1
     lowest: ClassVar[float | None] = 0.0  # type: ignore[misc]
 
@@ -131,6 +133,7 @@ class Additive(Kernel):
     2.1666...
     """
 
+    word: ClassVar[str] = "additive"
     kernel: Any = Exponential()
     weights: Any = None
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from onkel.core import matrix, numpy_core
 from onkel.core.forest import additive_matrix
 from onkel.core.frame import Frame
-from onkel.core.layout import Op, Program
+from onkel.core.layout import Op, Program, depth_of
 from onkel.core.split import Split
 from onkel.params import Part
 
@@ -153,15 +153,6 @@ def _matrix(X: Any) -> Array:
     return X
 
 
-def _depth(program: Program) -> int:
-    """The stack that a program needs."""
-    depth = most = 0
-    for op, *_ in program:
-        depth += {Op.SUM: -1, Op.PRODUCT: -1, Op.SCALE: 0}.get(Op(op), 1)
-        most = max(most, depth)
-    return most
-
-
 def _on_numbers(kernel: Any) -> None:
     if not isinstance(kernel, Kernel):
         raise ValueError(f"Kernels are combined with kernels from onkel.kernels; got {kernel!r}.")
@@ -196,7 +187,7 @@ class _Pair(Kernel):
         if left is None or right is None:
             return None
         # Both operations commute: the deeper side first needs the smaller stack.
-        first, second = sorted((left, right), key=_depth, reverse=True)
+        first, second = sorted((left, right), key=depth_of, reverse=True)
         return [*first, *second, (int(self.op), 0.0, 0.0, 0)]
 
     def values(self, X: Array, Z: Array) -> Array:

@@ -24,6 +24,8 @@ class Linear(Kernel):
     11.0
     """
 
+    word: ClassVar[str] = "linear"
+
     def size(self, features: int) -> float:
         return float(max(features, 1))
 
@@ -52,6 +54,7 @@ class Polynomial(Kernel):
     9.0
     """
 
+    word: ClassVar[str] = "polynomial"
     degree: int = 3
     gamma: float | str = "auto"
     offset: float = 1.0

@@ -34,6 +34,7 @@ class Spectrum(Kernel):
     array([[1., 0.]])
     """
 
+    word: ClassVar[str] = "spectrum"
     length: int = 3
     domain: ClassVar[str] = "strings"
     _accepts: ClassVar[Mapping[str, Accept]] = {"length": Accept(low=1, high=10**6, whole=True)}

@@ -43,6 +43,7 @@ class Gaussian(_Stationary):
     0.1353...
     """
 
+    word: ClassVar[str] = "gaussian"
     gamma: float | str = "auto"
     _accepts: ClassVar[Mapping[str, Accept]] = {"gamma": AUTO_POSITIVE}
 
@@ -71,6 +72,7 @@ class Laplacian(_Stationary):
     0.1353...
     """
 
+    word: ClassVar[str] = "laplacian"
     gamma: float | str = "auto"
     _accepts: ClassVar[Mapping[str, Accept]] = {"gamma": AUTO_POSITIVE}
 
@@ -104,6 +106,7 @@ class Matern(_Stationary):
     0.4833...
     """
 
+    word: ClassVar[str] = "matern"
     nu: float = 1.5
     length: float | str = "auto"
     _accepts: ClassVar[Mapping[str, Accept]] = {"length": AUTO_POSITIVE}

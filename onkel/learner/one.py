@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from onkel import core
 from onkel.learner.terms import EVERY, TermLearner
-from onkel.scaling import Moments, next_refresh
+from onkel.scaling import next_refresh
 
 CHUNK = 256
 """Trials whose rates are asked for at once."""
@@ -30,11 +31,11 @@ class One:
         self.scores, limits = np.zeros((2, c))
         units = (targets.center, targets.spread) if targets.active else (np.zeros(c), np.ones(c))
         self.bound = learner.terms.one(
-            learner.window.cap, learner.state, (learner.loss.native(), learner.rule.native()),
-            (learner.settings.intercept, learner.rule.needs_norm), units,
-            (_running(learner.moments, scale or learner.moments.gaps),
-             _running(targets.moments, targets.active)),
-            (self.scores, limits),
+            learner.window.cap, learner.state,
+            core.Stepper(learner.loss, learner.rule, learner.settings.intercept),
+            core.Targets(*units),
+            learner.moments.running() if scale or learner.moments.gaps else None,
+            targets.moments.running() if targets.active else None, self.scores, limits,
         )  # fmt: skip
         self._learn = self.bound.learn if c == 1 else self.bound.learn_all
 
@@ -125,9 +126,3 @@ class One:
             return None
         with np.errstate(over="ignore"):  # what becomes infinite is refused
             return np.ascontiguousarray(found, self.dtype)
-
-
-def _running(moments: Moments, on: bool) -> tuple[Any, ...]:
-    """The moments as the compiled core takes them."""
-    plain = not moments.gaps
-    return moments.seen, moments.mean, moments.variance, float(moments.horizon), plain, on

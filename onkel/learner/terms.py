@@ -157,12 +157,14 @@ class TermLearner(Learner):
         y = np.ascontiguousarray(self.targets.standardised(batch.Y), np.float64)
         score, limit = np.empty((2, n, self.columns))
         kept = np.zeros(n, np.uint8)
+        block = core.Block(
+            self.t + 1, np.ascontiguousarray(X), y, batch.weight, self.rule.rates(trials),
+            self.rule.lams(trials, batch.gaps(self.clock)), self.window.oldest(trials),
+        )  # fmt: skip
         done = self.terms.learn(
-            self.window.cap, self.state, (self.loss.native(), self.rule.native()),
-            (self.settings.intercept, self.rule.needs_norm, self.settings.threads), self.t + 1,
-            (np.ascontiguousarray(X), y, batch.weight, self.rule.rates(trials),
-             self.rule.lams(trials, batch.gaps(self.clock)), self.window.oldest(trials)),
-            (score, limit, kept),
+            self.window.cap, self.state,
+            core.Stepper(self.loss, self.rule, self.settings.intercept), block,
+            core.BlockOutput(score, limit, kept), self.settings.threads,
         )  # fmt: skip
         if not done:
             return None

@@ -200,5 +200,7 @@ class Columns:
         """Take rows into the means of some columns (not `plain`: seen unequally often)."""
         means, counts = self.means[columns], self.counts[columns]
         rows, spare = np.ascontiguousarray(rows[:, columns]), np.zeros(len(columns))
-        core.moments(rows, np.zeros(0), False, self.memory, counts, means, spare)
+        core.moments(
+            rows, np.zeros(0), core.Running(counts, means, spare, float(self.memory), False)
+        )
         self.means[columns], self.counts[columns] = means, counts

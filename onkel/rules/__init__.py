@@ -1,26 +1,25 @@
-"""Rules: how far does f move? One file per paper's algorithm; this is their registry."""
+"""Rules: how far does f move? One file per paper's algorithm; whatever stands here is a rule."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from onkel.params import pick
-from onkel.rules.alma import Alma
+from onkel.params import gathered, pick
 from onkel.rules.base import Rule, Space
-from onkel.rules.norma import Norma
-from onkel.rules.perceptron import Perceptron
-from onkel.rules.projection import Projection
-from onkel.rules.romma import Romma
 
-__all__ = ["Alma", "Norma", "Perceptron", "Projection", "Romma", "Rule", "Space", "get"]
+if TYPE_CHECKING:  # what type checkers know by name; any other is of any type to them
+    from onkel.rules.alma import Alma as Alma
+    from onkel.rules.norma import Norma as Norma
+    from onkel.rules.perceptron import Perceptron as Perceptron
+    from onkel.rules.projection import Projection as Projection
+    from onkel.rules.romma import Romma as Romma
 
-REGISTRY: dict[str, type[Rule]] = {
-    "norma": Norma,
-    "alma": Alma,
-    "perceptron": Perceptron,
-    "projection": Projection,
-    "romma": Romma,
-}
+    def __getattr__(name: str) -> Any: ...
+
+
+REGISTRY = gathered(__name__, __path__, Rule)
+globals().update({kind.__name__: kind for kind in REGISTRY.values()})
+__all__ = ["Rule", "Space", "get", *(kind.__name__ for kind in REGISTRY.values())]
 
 
 def get(rule: Any) -> Rule:

@@ -1,4 +1,4 @@
-"""ALMA: approximately the largest margin, inside a ball (A02; SPEC sections 3 and 4)."""
+"""ALMA: approximately the largest margin, inside a ball (A02 section 3, Gentile 2001)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ class Alma(Rule):
 
     References
     ----------
-    A02 section 3 (rho by the loss's margin); Gentile's form as SPEC section 3 has it.
+    A02 section 3 (rho by the loss's margin). The self-tuning form: C. Gentile, A new approximate
+    maximal margin classification algorithm, Journal of Machine Learning Research 2 (2001), 213-242.
 
     Examples
     --------
@@ -53,6 +54,7 @@ class Alma(Rule):
     array([0.2])
     """
 
+    word: ClassVar[str] = "alma"
     learning_rate: float | None = None
     radius: float | None = None
     approximation: float | None = None

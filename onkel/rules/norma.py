@@ -1,4 +1,4 @@
-"""NORMA: stochastic gradient descent on the regularised risk (N04, N01; SPEC section 2)."""
+"""NORMA: stochastic gradient descent on the regularised risk (N04 (9)-(12), N01 (5)-(10))."""
 
 from __future__ import annotations
 
@@ -69,6 +69,7 @@ class Norma(Rule):
     0.002
     """
 
+    word: ClassVar[str] = "norma"
     learning_rate: Any = None
     memory: Any = None
     regularization: float | None = None

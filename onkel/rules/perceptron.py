@@ -1,4 +1,4 @@
-"""The kernel perceptron (Rosenblatt), with a margin if asked (SPEC section 2)."""
+"""The kernel perceptron (Rosenblatt), with a margin if asked (N04, after (18))."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ class Perceptron(Rule):
     2
     """
 
+    word: ClassVar[str] = "perceptron"
     losses: ClassVar[tuple[type[Loss], ...]] = (SoftMargin,)
     adapts: ClassVar[bool] = False
     has_offset: ClassVar[bool] = False

@@ -1,4 +1,4 @@
-"""Projections: the nearest f that gets the example right (H01 part 2; SPEC section 5)."""
+"""Projections: the nearest f that gets the example right (H01 (9)-(12), (19))."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ class Projection(Rule):
     array([1.])
     """
 
+    word: ClassVar[str] = "projection"
     radius: float | None = None
     losses: ClassVar[tuple[type[Loss], ...]] = (SoftMargin, EpsilonInsensitive)
     adapts: ClassVar[bool] = False

@@ -1,4 +1,4 @@
-"""ROMMA: the relaxed online maximum margin algorithm (SPEC section 5)."""
+"""ROMMA: the relaxed online maximum margin algorithm (Li and Long, 2002)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class Romma(Rule):
 
     References
     ----------
-    Li and Long, Machine Learning 46 (2002), as SPEC section 5 has it.
+    Y. Li and P. M. Long, The relaxed online maximum margin algorithm, Machine Learning 46 (2002),
+    361-387. The case of k(x, .) parallel to f, where D = 0, is added here.
 
     Examples
     --------
@@ -42,6 +43,7 @@ class Romma(Rule):
     array([-1.,  1.])
     """
 
+    word: ClassVar[str] = "romma"
     aggressive: bool = True
     losses: ClassVar[tuple[type[Loss], ...]] = (SoftMargin,)
     adapts: ClassVar[bool] = False

@@ -108,9 +108,8 @@ def check_model(model: Any, target: str | None, alerts: bool) -> None:
 
 
 def _on_strings(model: Any) -> bool:
-    if type(model).__name__ == "Hedged":
-        return False
-    return bool(model._settings().kernel.domain == "strings")
+    model.check_params()
+    return hasattr(model, "kernel") and model.part("kernel").domain == "strings"
 
 
 def check_provider(events: Any) -> None:

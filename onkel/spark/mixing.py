@@ -166,7 +166,7 @@ def mixed(
         )
         return whole, models[0] if models else None
     shares = [part.weight / weight for part in live]
-    begun = start if hasattr(start, "_learner") else None
+    begun = start if start is not None and start.__sklearn_is_fitted__() else None
     model = merge(models, shares, refit=refit, start=begun)
     report = model.merge_report_
     bound = sum(share * part.bound for share, part in zip(shares, live, strict=True))

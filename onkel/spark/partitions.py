@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from onkel import clock, files
+from onkel import files
 from onkel.estimators.base import Estimator
 from onkel.expansions import Centers
+from onkel.judge import forgets_by_clock
 from onkel.params import Accept
 from onkel.spark import columns
 from onkel.spark.checks import TIMES
@@ -134,7 +135,7 @@ def _reading(
     return Reading(
         features=tuple(names),
         target=target,
-        time=time if _by_clock(model) else None,
+        time=time if forgets_by_clock(model) else None,
         skip=skip,
         named=not _arrays(frame, names),
         own=dict(own or {}),
@@ -149,10 +150,6 @@ def _kept(rows: Any) -> bool:
 
 def _arrays(frame: Any, names: list[str]) -> bool:
     return bool(frame.schema[names[0]].dataType.typeName() == "array")
-
-
-def _by_clock(model: Any) -> bool:
-    return clock.is_duration(getattr(model._settings().rule, "memory", None))
 
 
 # -- before any job ----------------------------------------------------------------------------
@@ -199,7 +196,7 @@ def _check_model(
     model: Any, names: list[str], target: str | None, rounds: Any, time: str | None
 ) -> None:
     """Refuse a model that cannot learn these columns, or whose parts could not be merged."""
-    if not isinstance(model, Estimator):
+    if not isinstance(model, Estimator) or "members" in model.get_params(deep=False):
         raise TypeError(
             "learn: model must be an estimator of onkel whose parts can be merged "
             "(KernelClassifier, KernelRegressor, NoveltyDetector, LinearClassifier, "
@@ -215,9 +212,9 @@ def _check_model(
             f"learn: this {owner} has learned rows of {width} features; got {len(names)} columns "
             f"{names}."
         )
-    if _by_clock(model) and (time is None or rounds != 1):
+    if forgets_by_clock(model) and (time is None or rounds != 1):
         raise ValueError(
-            f"learn: the memory of {model._settings().rule!r} goes by the clock: give time=, and "
+            f"learn: the memory of {model.part('rule')!r} goes by the clock: give time=, and "
             f"one round, since a second would run time backwards; got time={time!r}, "
             f"rounds={rounds!r}."
         )
@@ -226,10 +223,10 @@ def _check_model(
 
 def _check_parts(model: Any) -> None:
     """Refuse what cannot be sent as columns of numbers, or cannot be merged."""
-    settings = model._settings()
-    if settings.kernel.domain == "strings":
-        raise TypeError(f"learn: features must be numbers; {settings.kernel!r} takes strings.")
-    expansion = settings.expansion
+    model.check_params()
+    kernel, expansion = model.part("kernel"), model.part("expansion")
+    if kernel.domain == "strings":
+        raise TypeError(f"learn: features must be numbers; {kernel!r} takes strings.")
     if isinstance(expansion, Centers) and expansion.given is None and not hasattr(model, "t_"):
         raise ValueError(
             f"learn: with {expansion!r} each partition would collect centres of its own, which "

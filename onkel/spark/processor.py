@@ -14,8 +14,8 @@ from pyspark.sql import types
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from onkel import files
-from onkel.spark.judging import Judge
-from onkel.spark.state import CACHE, Held, Key, Models
+from onkel.judge import Columns, Detected, Judge, Predicted
+from onkel.spark.models import CACHE, Held, Key, Models
 from onkel.spark.table import NO_FEATURES, NO_KEY, NO_TARGET, NO_TIME, Table
 
 Array = NDArray[Any]
@@ -28,7 +28,7 @@ HEAD = {
     "layout": _INT, "format": _INT, "time": types.DoubleType(), "learned": _LONG, "late": _LONG,
     "refused": _LONG, "digest": _BYTES, "based": _LONG, "data": _BYTES,
 }  # fmt: skip
-"""The types of :class:`onkel.spark.state.Head`."""
+"""The types of :class:`onkel.spark.models.Head`."""
 
 
 def struct(columns: dict[str, Any]) -> types.StructType:
@@ -166,13 +166,14 @@ class Processor(StatefulProcessor):
         """Learn rows in one call; where that is refused, one after another, to find the row."""
         rows, judge = table.rows(at, held.head.time), self.plan.judge
         try:
-            table.put(at, judge(held.model, rows))
-            return judge.learned(rows)
+            found = judge(held.model, rows)
         except _REFUSALS as error:
             if len(at) == 1:
                 self._refuse(key, table, int(at[0]), str(error))
                 return 0
-        return sum(self._stretch(key, held, table, at[i : i + 1]) for i in range(len(at)))
+            return sum(self._stretch(key, held, table, at[i : i + 1]) for i in range(len(at)))
+        table.put(at, _columns(found))
+        return judge.learned(rows)
 
     def _refuse(self, key: Key, table: Table, i: int, why: str) -> None:
         """Say which row it was: as an error, or in its own row of the output."""
@@ -192,6 +193,14 @@ class Processor(StatefulProcessor):
         if len(names) != len(values):
             return f"{values!r:.200}"
         return f"{dict(zip(names, values, strict=True))!r:.200}"
+
+
+def _columns(found: Detected | Predicted) -> Columns:
+    """Return what came of rows; they are learned, so that no error may pass for a refusal."""
+    try:
+        return found.columns()
+    except _REFUSALS as error:
+        raise RuntimeError(f"rows were learned, but their columns failed: {error}") from error
 
 
 def _name(key: Key) -> str:

@@ -137,7 +137,8 @@ def _decision_kind(model: Any) -> str:
 
 
 def _number_kind(model: Any) -> str:
-    return "double" if model._flat else "array<double>"
+    found = model.predict(np.zeros((1, model.n_features_in_)))
+    return "double" if found.ndim == 1 else "array<double>"
 
 
 def _interval_kind(model: Any) -> str:

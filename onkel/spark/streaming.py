@@ -9,8 +9,8 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types
 
 from onkel import files
+from onkel.judge import judge_of
 from onkel.spark import checks
-from onkel.spark.judging import judge_of
 from onkel.spark.processor import Plan, Processor, struct
 from onkel.spark.table import NO_FEATURES, NO_KEY, NO_TARGET, NO_TIME
 
@@ -100,7 +100,7 @@ def keyed(
     names = checks.Names.given(key, time, features, target, sequence)
     kinds = names.kinds(events.schema, model.task)
     lone = kinds[names.features[0]].typeName() == "array"
-    judge = judge_of(model, None if lone else names.features, int(explain))
+    judge = judge_of(model, names.features if explain and not lone else None, int(explain))
     names.check_clash([*judge.fields(), "late", "error"])
     data, code = files.dumps(model), dict(own or {})
     files.loads(data, **code)  # where code of the user's own is missing, this says so

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from onkel.spark.judging import Columns, Rows
-from onkel.spark.state import Key
+from onkel.judge import Columns, Rows
+from onkel.spark.models import Key
 
 Array = NDArray[Any]
 

@@ -15,7 +15,7 @@ import pytest
 
 click = pytest.importorskip("click", reason="needs click: pip install onkel[cli]")
 from click.testing import CliRunner  # noqa: E402
-from runs_of import NAMES, ROOT, begin, command, json_lines, write_rows  # noqa: E402
+from helpers.runs_of import NAMES, ROOT, begin, command, json_lines, write_rows  # noqa: E402
 
 from onkel import KernelClassifier, KernelRegressor, NoveltyDetector, expansions, losses  # noqa: E402
 from onkel.app.cli import main  # noqa: E402

@@ -128,3 +128,15 @@ def test_rates_are_those_of_the_schedules():
     assert rate == schedules.Horizon(radius=2.0, bound=1.0, trials=100).constant
     for name in ("norma_risk", "regularized_risk", "coefficient_excess", "horizon_risk"):
         rules.Norma(**call(name).tuning)  # each tuning is one that the rule accepts
+
+
+def test_bounds_refuse_nonsense_at_once():
+    assert bounds.growth_start(1e-308, 0.25) == bounds.NEVER
+    assert bounds.growth_start(0.5, 1e-308) == bounds.NEVER
+    for call in (
+        lambda: bounds.count_bound(-1.0, 1.0, 1.0),
+        lambda: bounds.step_size(0.0, 1.0, 1.0),
+        lambda: bounds.growth_start(np.nan, 0.2),
+    ):
+        with pytest.raises(ValueError):
+            call()

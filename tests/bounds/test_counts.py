@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from bound_runs import case, separate
+from helpers.bound_runs import case, separate
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -6,12 +6,14 @@ import itertools
 
 import numpy as np
 import pytest
+from helpers.sizes import size
 
 from onkel import KernelClassifier, bounds, expansions, losses, rules
 
 LOSSES = ["soft margin", "logistic", "absolute", "tube", "huber"]
 STREAMS = ["random", "answers", "one row", "switching"]
 RHO = 0.7
+SEQUENCES = size(10, 40)
 
 
 def value_and_slope(loss, z, y):
@@ -29,7 +31,7 @@ def value_and_slope(loss, z, y):
     return np.where(inside, d * d, np.abs(d) - 0.25), -np.where(inside, 2 * d, np.sign(d))
 
 
-def stream(rng, kind, loss, S=40, T=120, d=4):
+def stream(rng, kind, loss, S=SEQUENCES, T=120, d=4):
     """Rows of norm at most 1 and labels (or targets of size about 1); NaN asks for an answer."""
     X = rng.normal(size=(S, T, d))
     if kind == "one row":

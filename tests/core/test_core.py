@@ -14,7 +14,9 @@ from onkel.core import numpy_core
 from onkel.core.frame import Frame
 from onkel.core.layout import LANES, Op
 
-native = pytest.importorskip("onkel.core._native", reason="no compiled core here")
+native = core.compiled
+if native is None:
+    pytest.skip("no compiled core here", allow_module_level=True)
 
 PROGRAMS = {
     "gaussian": [(Op.GAUSSIAN, 0.3, 0.0, 0)],
@@ -54,21 +56,13 @@ def test_sums_and_matrix(rng, level, name, dtype, rows, d):
     coef = rng.normal(size=(7, 3, LANES)).astype(dtype)
     tolerance = 1e-12 if dtype == np.float64 else 3e-5
     for first, used in ((0, 7), (5, 4), (3, 0)):
-        out = np.empty((rows, 3))
-        x = queries
-        native.sums(
-            program, x.q, x.v, x.off, x.norm, x.width, panels, norms, first, used, coef, out, 1
-        )
+        out = core.sums(program, queries, panels, norms, first, used, coef)
         truth = numpy_core.sums(program, queries, panels, norms, first, used, coef)
         size = max(1.0, np.abs(truth).max(initial=0.0))
         np.testing.assert_allclose(out / size, truth / size, atol=tolerance)
-        threaded = np.empty((rows, 3))
-        native.sums(
-            program, x.q, x.v, x.off, x.norm, x.width, panels, norms, first, used, coef, threaded, 3
-        )
+        threaded = core.sums(program, queries, panels, norms, first, used, coef, threads=3)
         assert np.array_equal(out, threaded)  # the same bits, whatever the number of threads
-    out = np.empty((rows, 100))
-    native.matrix(program, x.q, x.v, x.off, x.norm, x.width, terms.v[:100], terms.norm[:100], out)
+    out = core.matrix(program, queries, terms.v[:100], terms.norm[:100])
     truth = numpy_core.matrix(program, queries, terms.v[:100], terms.norm[:100])
     np.testing.assert_allclose(out, truth, rtol=10 * tolerance, atol=tolerance)
 
@@ -81,11 +75,7 @@ def test_exponential_over_its_whole_range(level, dtype):
     coords = Frame.plain(np.zeros(1), dtype, invariant=True)
     rows = coords.prepare(np.sqrt(x)[:, None])
     origin = coords.prepare(np.zeros((1, 1)))
-    out = np.empty((1, len(x)))
-    native.matrix(
-        [(0, 1.0, 0.0, 0)], origin.q, origin.v, origin.off, origin.norm, origin.width,
-        rows.v, rows.norm, out,
-    )  # fmt: skip
+    out = core.matrix([(Op.GAUSSIAN, 1.0, 0.0, 0)], origin, rows.v, rows.norm)
     square = rows.v[:, 0].astype(float) ** 2
     truth = np.exp(-square)
     fair = square < top
@@ -101,11 +91,11 @@ def test_moments(rng):
     holes = np.where(rng.random(rows.shape) < 0.2, np.nan, rows)
     for given, faded, plain in ((rows, fade[:0], True), (rows, fade, True), (holes, fade, False)):
         results = []
-        for twin in (native, numpy_core):
-            seen, mean, variance = np.zeros((3, 4))
+        for twin in (core, numpy_core):
+            into = core.Running(*np.zeros((3, 4)), 50.0, plain)
             for part in (slice(0, 100), slice(100, 300)):
-                twin.moments(given[part], faded[part], plain, 50.0, seen, mean, variance)
-            results.append((seen, mean, variance))
+                twin.moments(given[part], faded[part], into)
+            results.append(into[:3])
         np.testing.assert_allclose(results[0], results[1], rtol=1e-12)
 
 
@@ -133,19 +123,37 @@ def test_environment_chooses_the_level(level_name):
 
 
 def test_wrong_shapes_are_refused_not_read():
+    matrix, vector = np.zeros((2, 3)), np.zeros(2)
     with pytest.raises(ValueError, match="query vectors"):
-        native.matrix(
-            [(0, 1.0, 0.0, 0)], np.zeros((2, 3)), np.zeros((2, 3)), np.zeros(1), np.zeros(2),
-            np.ones(3), np.zeros((4, 3)), np.zeros(4), np.zeros((2, 4)),
-        )  # fmt: skip
-    for bad in ([], [(99, 0.0, 0.0, 0)], [(6, 0.0, 0.0, 0)], [(4, 0.0, 0.0, 0)] * 2):
-        with pytest.raises(ValueError, match="kernel"):
-            native.matrix(
-                bad, np.zeros((2, 3)), np.zeros((2, 3)), np.zeros(2), np.zeros(2),
-                np.ones(3), np.zeros((4, 3)), np.zeros(4), np.zeros((2, 4)),
-            )  # fmt: skip
+        native.QueriesD(matrix, matrix, np.zeros(1), vector, np.ones(3))
+    queries = native.QueriesD(matrix, matrix, vector, vector, np.ones(3))
+    linear = native.Program([(4, 0.0, 0.0, 0)])
+    with pytest.raises(ValueError, match="rows and norms"):
+        native.matrix(linear, queries, np.zeros((4, 2)), np.zeros(4), np.zeros((2, 4)))
+    with pytest.raises(ValueError, match="out must be"):
+        native.matrix(linear, queries, np.zeros((4, 3)), np.zeros(4), np.zeros((2, 3)))
+    panels = native.PanelsD(np.zeros((1, 2, 64)), np.zeros(64), np.zeros((1, 1, 64)), 0, 1)
+    with pytest.raises(ValueError, match="differ in features"):
+        native.sums(linear, queries, panels, np.zeros((2, 1)), 1)
+    with pytest.raises(ValueError, match="outside the ring"):
+        native.PanelsD(np.zeros((1, 2, 64)), np.zeros(64), np.zeros((1, 1, 64)), 0, 2)
     with pytest.raises(ValueError, match="no instruction set"):
         native.use_level("v9")
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_evaluate_on_pair_statistics(rng, level, name):
+    """What explanation asks for: any shape, and None for what is not read."""
+    program = [(int(op), a, b, c) for op, a, b, c in PROGRAMS[name]]
+    dot, dist2, dist1 = rng.normal(size=(5, 41)), rng.random((5, 41)) * 9, rng.random((5, 41)) * 5
+    found = core.evaluate(program, dot, dist2, dist1)
+    np.testing.assert_allclose(found, numpy_core.evaluate(program, dot, dist2, dist1), rtol=1e-13)
+    read = {"polynomial": (dot, None, None), "gaussian": (None, dist2, None)}
+    if name in read:
+        assert np.array_equal(core.evaluate(program, *read[name]), found)
+    with pytest.raises(ValueError, match="one number per pair"):
+        made = core.program_of(program)
+        native.evaluate(made, dot[:1], dist2[:2], dist1[:3], np.empty((5, 41)))
 
 
 def test_backend_is_named():

@@ -11,7 +11,7 @@ from threading import Thread
 
 import numpy as np
 import pytest
-from additive import KERNELS, Brownian, ask, both, grow, naive, naive_matrix, shuffle
+from helpers.additive import KERNELS, Brownian, ask, both, grow, naive, naive_matrix, shuffle
 
 from onkel import core
 from onkel.core.forest import PlainForest, additive_matrix, forest

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from corrupted import sealed
-from fingerprint import fingerprint
+from helpers.corrupted import sealed
+from helpers.fingerprint import fingerprint
 
 import onkel
 from onkel import KernelClassifier, files

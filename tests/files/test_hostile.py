@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 import zlib
 
-import corrupted
 import numpy as np
 import pytest
+from helpers import corrupted
+from helpers.sizes import size
 
 from onkel import expansions, files
 from onkel.files import container
@@ -24,7 +25,7 @@ def dice(request):
 def test_damaged_files_are_refused(name, dice):
     """`python experiments/fuzz_files.py` does the same ten thousand times."""
     data, _ = SAMPLES[name]
-    for _ in range(100):
+    for _ in range(size(25, 100)):
         with pytest.raises(ValueError, match="damaged"):
             files.loads(corrupted.damaged(data, dice))
 
@@ -32,7 +33,9 @@ def test_damaged_files_are_refused(name, dice):
 @pytest.mark.parametrize("name", SAMPLES)
 def test_forged_files_are_refused_or_harmless(name, dice):
     data, rows = SAMPLES[name]
-    refused = [corrupted.check_forged(corrupted.forged(data, dice), rows) for _ in range(200)]
+    refused = [
+        corrupted.check_forged(corrupted.forged(data, dice), rows) for _ in range(size(40, 200))
+    ]
     assert np.mean(refused) > 0.5
     assert not corrupted.check_forged(data, rows)
 

@@ -6,7 +6,8 @@ import threading
 
 import numpy as np
 import pytest
-from fingerprint import MADE_ANEW, fingerprint
+from helpers.fingerprint import MADE_ANEW, fingerprint
+from helpers.sizes import size
 
 import onkel
 from onkel import (
@@ -296,7 +297,7 @@ def test_saving_while_another_thread_learns(task, rng):
     thread = threading.Thread(target=learn)
     thread.start()
     try:
-        found = [files.loads(files.dumps(model)).t_ for _ in range(25)]
+        found = [files.loads(files.dumps(model)).t_ for _ in range(size(5, 25))]
     finally:
         stop.set()
         thread.join()

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from fingerprint import fingerprint
+from helpers.fingerprint import fingerprint
 
 import onkel
 from onkel import (

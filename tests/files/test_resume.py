@@ -5,11 +5,11 @@ from __future__ import annotations
 import copy
 import pickle
 
-import cases
-import model_cases
 import numpy as np
 import pytest
-from fingerprint import fingerprint
+from helpers import cases, model_cases
+from helpers.fingerprint import fingerprint
+from helpers.sizes import some
 
 from onkel import files
 from onkel.kernels import Function
@@ -20,7 +20,14 @@ LISTS = {
     "primal": model_cases.primal_case_list(),
     "centers": model_cases.center_cases(),
 }
-EVERY = [pytest.param(c, id=f"{k}{i}") for k, found in LISTS.items() for i, c in enumerate(found)]
+NAMED = [(f"{k}{i}", c) for k, found in LISTS.items() for i, c in enumerate(found)]
+EVERY = [
+    pytest.param(case, id=name)
+    for name, case in some(
+        NAMED,
+        levels=lambda named: [(named[0].strip("0123456789"), *level) for level in named[1].items()],
+    )
+]
 
 
 def own_of(case):

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from on_gpu import INTERPRETED
+from helpers.on_gpu import INTERPRETED
 
 from onkel.gpu import check
 from onkel.gpu.feeding import kind_of

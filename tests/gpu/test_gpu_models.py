@@ -8,7 +8,8 @@ import warnings
 
 import numpy as np
 import pytest
-from on_gpu import DEVICE, torch
+from helpers.on_gpu import DEVICE, torch
+from helpers.sizes import size
 
 import onkel
 from onkel import (
@@ -26,7 +27,7 @@ from onkel import (
 from onkel.core.layout import Field
 from onkel.gpu import devices, memory
 
-ROWS = 90
+ROWS = size(50, 90)
 Window, Norma = expansions.Window, rules.Norma
 BY_T = schedules.InverseSqrt
 MODELS = {
@@ -54,6 +55,7 @@ MODELS = {
 }  # fmt: skip
 SLOW = ("wiped", "short_memory", "growth")
 """Blocks of very few rows, which an interpreter takes its time for."""
+QUICK = ("default", "age", "projection", "regressor", "detector")
 OUTPUT = {KernelClassifier: "decision", KernelRegressor: "prediction", NoveltyDetector: "score"}
 
 
@@ -85,7 +87,7 @@ def same_state(a, b):
         assert np.abs(a.state[:, field] - b.state[:, field]).max() < 1e-4 * size, field
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", size(QUICK, tuple(MODELS)))
 def test_as_on_the_cpu(name, rng):
     """Scores before each row, the state, predictions afterwards."""
     kind, own = MODELS[name]
@@ -115,6 +117,7 @@ def test_classes_appear_late(rng):
     assert a.class_count_ == b.class_count_
 
 
+@pytest.mark.long
 def test_growth_of_many_classes(rng):
     """A group of rows may end anywhere; all later rows of the block are brought up to date."""
     X, _ = rows_of(rng, KernelClassifier)
@@ -124,6 +127,7 @@ def test_growth_of_many_classes(rng):
     assert np.abs(want - got).max() < 1e-4 * np.abs(want).max()
 
 
+@pytest.mark.long
 def test_by_the_clock(rng):
     """Forgetting goes by the time between rows."""
     X, y = rows_of(rng, KernelClassifier)
@@ -133,6 +137,7 @@ def test_by_the_clock(rng):
     assert np.abs(want - got).max() < 1e-4 * np.abs(want).max()
 
 
+@pytest.mark.long
 def test_blocks_of_any_size(rng):
     """Other calls, the same results to rounding; double precision input keeps its offset."""
     X, y = rows_of(rng, KernelClassifier)

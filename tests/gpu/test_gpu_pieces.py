@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from on_gpu import DEVICE, torch, triton
+from helpers.on_gpu import DEVICE, torch, triton
 
 from onkel import expansions, kernels, losses, rules
 from onkel.core.frame import Frame

@@ -2,8 +2,9 @@
 
 f <- c (s f + a k(x, .)): every coefficient is multiplied at every shrink, every kernel value is
 one call on two rows, every norm is taken over all pairs. Imports nothing of the product.
-Kernels are functions of two single rows. The formulas are those of SPEC.md; N04 is Kivinen,
-Smola, Williamson (2004), A02 Kivinen, Smola, Williamson (2002), H01 Herbster (2001).
+Kernels are functions of two single rows. The formulas are the papers': Kivinen, Smola, Williamson
+(N04, N01, A02), Herbster (H01), Tian and Sheng (CR); ROMMA is Li and Long's (2002), self-tuning
+ALMA Gentile's (2001). Their misprints are corrected; docs/paper_*.md list them.
 """
 
 from .features import filled, known_before

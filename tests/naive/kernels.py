@@ -1,4 +1,4 @@
-"""Kernels as functions of two single rows (SPEC.md, sections 1 and 6)."""
+"""Kernels as functions of two single rows (those of one coordinate: H01 section 2)."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The losses, SPEC.md's table row by row (section 2), and those of section 7."""
+"""The losses of N04 section III, with their misprints corrected, and those of CR."""
 
 import math
 
@@ -7,7 +7,7 @@ COMPARING = ("soft_margin", "novelty", "epsilon_insensitive", "huber")  # with t
 
 
 def judge(loss, nu, z, y, threshold, support=None, *, power=1.0, outside=None):
-    """(-l'(z, y), outside 0/1, l(z, y), direction of the adaptive number), SPEC's table row by row.
+    """(-l'(z, y), outside 0/1, l(z, y), direction of the adaptive number).
 
     ``outside`` given: that decision is taken over instead of the comparison made here.
     """

@@ -1,4 +1,4 @@
-"""Weight vectors: over a feature map with a p-norm link, and over centres (SPEC.md, 4 and 7)."""
+"""Weight vectors: over a feature map with a p-norm link, and over centres (A02 (1); CR (0.4))."""
 
 import math
 

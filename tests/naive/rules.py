@@ -1,4 +1,4 @@
-"""Update rules: which f <- c (s f + a k_x), from scalars alone (SPEC.md, sections 2 to 5).
+"""Update rules: which f <- c (s f + a k_x), from scalars alone (N04, A02, H01, Gentile, Li, Long).
 
 A ``Rule`` is called as ``rule(f, y, kxx, norm2, updates, weight, threshold, outside=None)`` and
 returns ``(shrink, coef, radius, outside)``; whoever holds f then multiplies all of it by
@@ -96,7 +96,7 @@ def projection(radius=None, regression=False):
 
 
 def romma(aggressive=True):
-    """The least ||f'|| with y f'(x) >= rho and <f', f> >= ||f||^2; SPEC.md prints it for rho = 1.
+    """The least ||f'|| with y f'(x) >= rho and <f', f> >= ||f||^2 (Li and Long: rho = 1).
 
     Updates if y f < rho, or, not aggressive, if y f <= 0. kxx = 0: no update.
     """

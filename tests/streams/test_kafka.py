@@ -72,7 +72,7 @@ def test_every_partition_is_read(cluster, rng) -> None:
 
 def test_a_death_brings_rows_again_under_the_same_name_but_learns_them_once(cluster, rng, tmp_path):
     pytest.importorskip("click")
-    from runs_of import command, environment, json_lines
+    from helpers.runs_of import command, environment, json_lines
 
     X = rng.normal(size=(700, 2))
     name = send(cluster, "deaths", objects(X))

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.reading import FAST, read
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,19 +25,9 @@ from onkel.streams.sources.decoder import Wanted
 from onkel.streams.sources.delimited import Delimited
 from onkel.streams.sources.lines import unfit
 
-FAST = [False]
-if all(importlib.util.find_spec(name) for name in ("pyarrow", "msgspec")):
-    FAST.append(True)
 needs_arrow = pytest.mark.skipif(
     importlib.util.find_spec("pyarrow") is None, reason="needs pyarrow: pip install onkel[arrow]"
 )
-
-
-def read(path: Path, **how: object) -> tuple[sources.Source, list[sources.Block]]:
-    source = open_source(str(path), Reading(**how))  # type: ignore[arg-type]
-    blocks = [block for block in source.blocks() if block is not None]
-    source.close()
-    return source, blocks
 
 
 def numbers(blocks: list[sources.Block]) -> np.ndarray:

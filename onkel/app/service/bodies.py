@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.app.http.problems import Problem
 from onkel.app.service.limits import Limits
-from onkel.app.service.problems import Problem
 
 Array = NDArray[Any]
 Row = list[float | None] | dict[str, float | None] | str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from onkel import files
-from onkel.app.service.problems import Problem
+from onkel.app.http.problems import Problem
 from onkel.app.service.specs import KINDS, check_size
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from onkel.app.service.journal import Journal
+from onkel.app.service.log import Log
 
 
 @dataclass
@@ -26,9 +26,9 @@ class Committer(threading.Thread):
     MOST = 64 * 2**20
     """Bytes in one frame, about; one record may be larger."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, log: Log) -> None:
         super().__init__(name="onkel-log", daemon=True)
-        self.journal = journal
+        self.log = log
         self.commits = 0
         self.seconds = 0.0
         self._waiting: list[Waiting] = []
@@ -96,7 +96,7 @@ class Committer(threading.Thread):
     def _commit(self, group: list[Waiting]) -> None:
         began = time.perf_counter()
         try:
-            first = self.journal.append([w.record for w in group])
+            first = self.log.append([w.record for w in group])
         except Exception as error:
             for waiting in group:
                 waiting.failed(error)

@@ -16,17 +16,18 @@ from typing import Any
 
 import msgspec
 
-from onkel.app.board import Board
+from onkel.app.http.encoding import encode
+from onkel.app.http.problems import Problem, busy
+from onkel.app.live.board import Board
 from onkel.app.service import calls, codec
 from onkel.app.service.bodies import Entry
 from onkel.app.service.committer import Committer, Waiting
-from onkel.app.service.journal import Stopped
 from onkel.app.service.keys import Keys, Remembered
 from onkel.app.service.limits import MIB, Limits
-from onkel.app.service.problems import Problem, busy
+from onkel.app.service.log import Stopped
 from onkel.app.service.slots import Slot, Spec
+from onkel.app.service.snapshots import Folder, Saved
 from onkel.app.service.specs import build
-from onkel.app.service.state import Saved, State
 from onkel.app.service.watching import Watch
 
 _ENTRY = msgspec.msgpack.Decoder(Entry)
@@ -67,9 +68,9 @@ class Engine:
         self._waiting = 0
         self._making = 0
         self.pool = ThreadPoolExecutor((os.cpu_count() or 1) + 2, thread_name_prefix="onkel")
-        self.state = State(folder)
+        self.state = Folder(folder)
         self._load()
-        self._committer = Committer(self.state.journal)
+        self._committer = Committer(self.state.log)
         self._committer.start()
         self._keeper = threading.Thread(target=self._keep_snapshots, daemon=True)
         self._keeper.start()
@@ -91,7 +92,7 @@ class Engine:
         for answer in state.answers():
             self.keys.add(answer)
         self._keys_saved = state.meta("start", 1) - 1
-        for position, record in state.journal.recover(state.meta("start", 1)):
+        for position, record in state.log.recover(state.meta("start", 1)):
             self._again(position, _ENTRY.decode(record))
         state.clean()
 
@@ -286,7 +287,7 @@ class Engine:
                 raise _taken(entry.name)
             self._enter(Slot(spec, made, self.pool))
             self._settled = position
-        return calls.encode({"position": position, "name": entry.name, "kind": kind})
+        return encode({"position": position, "name": entry.name, "kind": kind})
 
     def _delete(self, position: int, entry: Entry) -> bytes:
         with self._guard:
@@ -297,7 +298,7 @@ class Engine:
             slot.gone = True
             self._settled = position
         self.watch.end(slot)
-        return calls.encode({"position": position, "name": slot.spec.name, "deleted": True})
+        return encode({"position": position, "name": slot.spec.name, "deleted": True})
 
     def _learn(self, position: int, entry: Entry, slot: Slot | None) -> bytes:
         if slot is None:
@@ -317,7 +318,7 @@ class Engine:
         """Save every model that has changed; the log before that is no longer needed."""
         with self._saving:
             noted: dict[str, int] = {}
-            self._committer.between(lambda: noted.update(start=self.state.journal.rotate()))
+            self._committer.between(lambda: noted.update(start=self.state.log.rotate()))
             with self._guard:
                 slots = self.slots()
                 noted.update(settled=self._settled, next_id=self._next_id)
@@ -349,8 +350,8 @@ class Engine:
         """Make snapshots as they come due, until closed."""
         last = time.monotonic()
         while not self._stop.wait(0.5):
-            size, waited = self.state.journal.size, time.monotonic() - last
-            there = size or self.state.journal.segments()[1:]  # or what a snapshot that failed left
+            size, waited = self.state.log.size, time.monotonic() - last
+            there = size or self.state.log.segments()[1:]  # or what a snapshot that failed left
             if size < self._snapshot_bytes and (not there or waited < self._snapshot_seconds):
                 continue
             try:
@@ -366,7 +367,7 @@ class Engine:
         self._stop.set()
         self._keeper.join()
         try:
-            if self.state.journal.size or self.state.journal.segments()[1:]:
+            if self.state.log.size or self.state.log.segments()[1:]:
                 self.snapshot()
         finally:
             self._committer.close()

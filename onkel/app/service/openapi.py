@@ -9,9 +9,9 @@ import msgspec
 
 from onkel import __version__
 from onkel.app.service.bodies import KEY, NAME, Batch, Create, Line, Question
-from onkel.app.service.calls import OUTPUTS
 from onkel.app.service.limits import Limits
 from onkel.app.service.specs import KINDS
+from onkel.judge import OUTPUTS
 
 Doc = dict[str, Any]
 

@@ -8,19 +8,19 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from onkel import __version__
+from onkel.app.http.counts import Requests
+from onkel.app.http.encoding import encode
+from onkel.app.http.problems import Problem, busy
 from onkel.app.service import bodies, calls, codec, metrics
 from onkel.app.service.bodies import Batch, Create, Entry, Question
 from onkel.app.service.engine import Engine
 from onkel.app.service.keys import Remembered
-from onkel.app.service.metrics import Requests
 from onkel.app.service.openapi import document
-from onkel.app.service.problems import Problem, busy
 from onkel.app.service.slots import Slot
 from onkel.app.service.specs import build
 
@@ -97,7 +97,7 @@ class Api:
         bodies.check_features(wanted.features, self.limits)
         made = build(wanted.kind, wanted.parameters)
         entry = Entry("create", 0, name=wanted.name, kind=wanted.kind, features=wanted.features)
-        entry.parameters = calls.encode(wanted.parameters)
+        entry.parameters = encode(wanted.parameters)
         return await self._change(request, body, entry, made)
 
     async def show(self, request: Request) -> Response:
@@ -253,29 +253,6 @@ def noted(path: str, handler: Handler) -> Handler:
     return call
 
 
-async def on_http_error(request: Request, error: Exception) -> Response:
-    """Give the router's own refusals the one shape."""
-    assert isinstance(error, HTTPException)
-    code = {404: "not_found", 405: "bad_method"}.get(error.status_code, "bad_request")
-    words = f"{request.method} {request.url.path[:80]!r}: {error.detail}."
-    problem = Problem(error.status_code, code, words)
-    headers = {k: v for k, v in (error.headers or {}).items() if k.lower() == "allow"}
-    return Response(calls.encode(problem.content()), problem.status, headers, "application/json")
-
-
-async def on_problem(request: Request, error: Exception) -> Response:
-    """Answer a refusal."""
-    assert isinstance(error, Problem)
-    body = calls.encode(error.content())
-    return Response(body, error.status, error.headers, "application/json")
-
-
-async def on_failure(request: Request, error: Exception) -> Response:
-    """Answer a fault of ours; the guard writes it down."""
-    words = f"onkel failed ({type(error).__name__}). The log of the server says more."
-    return await on_problem(request, Problem(500, "internal", words))
-
-
 def _key(request: Request) -> str | None:
     key = request.headers.get("idempotency-key")
     if key is not None and not bodies.KEY.fullmatch(key):
@@ -293,7 +270,7 @@ def _answer(request: Request, answer: Remembered) -> Response:
 
 
 def _json(content: Any) -> Response:
-    return Response(calls.encode(content), media_type="application/json")
+    return Response(encode(content), media_type="application/json")
 
 
 def _need_json(request: Request) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import onkel
-from onkel.app.service.problems import Problem
+from onkel.app.http.problems import Problem
 from onkel.files.parameters import PARTS
 from onkel.params import Part
 
@@ -45,7 +45,7 @@ def build(kind: str, parameters: Mapping[str, Any]) -> Any:
     given = _inside(parameters, "parameters", 0)
     try:
         estimator = getattr(onkel, kind)(**given)
-        estimator._settings()  # checks every parameter, which learning would do otherwise
+        estimator.check_params()  # or learning would be the first to do so
     except REFUSALS as error:
         raise _bad(str(error), "parameters") from error
     return estimator

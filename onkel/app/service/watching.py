@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from onkel.app.board import PERIOD, Block, Board
+from onkel.app.live.board import PERIOD, Block, Board
 from onkel.app.service import codec
-from onkel.app.service.calls import Judged
 from onkel.app.service.slots import Slot
+from onkel.judge import Marks, explained, worst
 
 SHARE = 0.02
 """Of the time, at most, that goes into copies, and as much into reasons."""
@@ -78,7 +77,7 @@ class Watch:
         self._watched.pop(slot.spec.id, None)
         self.board.forget(slot.spec.name)
 
-    def learned(self, slot: Slot, rows: Any, judged: Judged) -> None:
+    def learned(self, slot: Slot, rows: Any, judged: Marks) -> None:
         """Note what a call brought; called while no other is at the model."""
         slot.examples += len(rows)
         slot.alerts += 0 if judged.mark is None else int(np.count_nonzero(judged.mark))
@@ -90,7 +89,7 @@ class Watch:
         except Exception as error:
             self.trouble = f"{type(error).__name__}: {error}"
 
-    def _publish(self, slot: Slot, watched: Watched, rows: Any, judged: Judged) -> None:
+    def _publish(self, slot: Slot, watched: Watched, rows: Any, judged: Marks) -> None:
         now, est = time.monotonic(), slot.estimator
         X = None if isinstance(rows, list) else rows
         numbers: dict[str, Any] = {"t": est.t_, "terms": est.n_terms_}
@@ -122,14 +121,14 @@ class Watch:
     # -- reasons -------------------------------------------------------------------------------
 
     def _alerts(
-        self, slot: Slot, watched: Watched, rows: Any, judged: Judged, before: int, now: float
+        self, slot: Slot, watched: Watched, rows: Any, judged: Marks, before: int, now: float
     ) -> None:
         """Show the worst alert of the block; say why, as far as the time allows."""
         if not watched.reasons.due(now):
             return
         watched.reasons.spent(now, 0.0)
         assert judged.value is not None and judged.limit is not None and judged.mark is not None
-        at = int(np.argmin(np.where(judged.mark, judged.value - judged.limit, np.inf)))
+        (at,) = worst(judged.value, judged.limit, judged.mark, 1)
         alert = {
             "t": before + at + 1, "score": float(judged.value[at]),
             "threshold": float(judged.limit[at]),
@@ -158,8 +157,7 @@ class Watch:
 
 
 def _reason(model: Any, row: Any, alert: dict[str, Any]) -> dict[str, Any]:
-    why = model.explain(row)
-    why = replace(why, score=alert["score"], threshold=alert["threshold"], alert=True)
+    why = explained(model, row, score=alert["score"], threshold=alert["threshold"])
     features = [
         {"name": f.name, "value": f.value, "usual": f.usual, "effect": f.effect}
         for f in why.features[:3]

@@ -2,28 +2,17 @@
 #pragma once
 #include <cstdint>
 
+#include "algebra.hpp"  // made from onkel/core/layout.py
 #include "tree_api.hpp"
 
 namespace onkel {
 
-constexpr int kLanes = 64;     // terms side by side in one panel: [panel][feature][lane]
-constexpr int kMaxDepth = 16;  // of a composed kernel's stack
+// Throws: a code has no case. The binding files let none through that is not in the table.
+[[noreturn]] void refuse(const char* what, int code);  // in bind.cpp
 
-// A kernel is a short program in postfix order. Mirrored by onkel/core/layout.py.
-enum Op : int {
-  kGaussian = 0,    // exp(-a * dist2)
-  kLaplacian = 1,   // exp(-a * dist1)
-  kMatern32 = 2,    // (1 + s) exp(-s), s = a * dist
-  kMatern52 = 3,    // (1 + s + s^2/3) exp(-s)
-  kLinear = 4,      // dot
-  kPolynomial = 5,  // (a * dot + b)^c
-  kSum = 6,
-  kProduct = 7,
-  kScale = 8,  // a * top
-};
-
+// A kernel is a short program in postfix order.
 struct Node {
-  int op;
+  Op op;
   double a, b;
   int c;
 };
@@ -60,62 +49,22 @@ struct Panels {
   int64_t used;      // are looked at, so many of them
 };
 
-// Columns of the scalar state. Mirrored by onkel/core/layout.py.
-enum Field : int {
-  kFieldScale = 0,
-  kFieldOffset,
-  kFieldThreshold,
-  kFieldAlert,
-  kFieldNorm2,
-  kFieldScaleSum,
-  kFieldOffsetSum,
-  kFieldDropped,
-  kFieldDroppedAverage,
-  kFieldTrials,
-  kFieldWeight,
-  kFieldOutside,
-  kFieldAlerts,
-  kFieldAlertSum,
-  kFieldLoss,
-  kFieldRisk,
-  kFieldMarginErrors,
-  kFieldUpdates,
-  kFields
-};
-
-enum LossCode : int {
-  kSoftMargin = 0,
-  kLogistic,
-  kNovelty,
-  kSquared,
-  kAbsolute,
-  kEpsilonInsensitive,
-  kHuber,
-  kLeastSquares,
-  kExponential
-};
-
 // A loss: what it is, nu (below 0: fixed), one number more (novelty: the fraction that f learns
 // from; soft margin: the power), and whether f learns rows that raise an alert.
 struct Loss {
-  int code;
+  LossCode code;
   double nu, extra;
   bool learn_alerts;
 };
 
-enum RuleCode : int { kNorma = 0, kAlma, kProjection, kRomma };
-
 // A rule: NORMA's numbers (power: of the norm in the regulariser), the ball, and one number more
 // (ALMA: a of the self-tuning form, or 0; ROMMA: whether it is aggressive; both: see p).
 struct Rule {
-  int code;
+  RuleCode code;
   double threshold_rate, power, support_rate, radius, extra;
 };
 
 // Everything that one call of `steps` reads; see onkel/core/numpy_core.py for the algorithm.
-constexpr int64_t kNone = -1;   // this row has no term yet
-constexpr int64_t kStays = -2;  // its term is among those that certainly stay
-
 struct StepInput {
   int64_t rows, columns, old_count;  // block rows, outputs, candidates older than the block
   int64_t live, first_trial;         // terms stored before the block; trial number of row 0
@@ -129,11 +78,12 @@ struct StepInput {
   const double* eta;                 // [rows]
   const double* lam;                 // [rows] the regularisation
   const int64_t* cap;                // [rows] most terms after this trial
-  const int64_t* hosts;              // [rows] candidate that holds the same example, kStays, kNone
-  const int64_t* oldest;             // [rows] births below this are dropped after this trial
+  const int64_t* hosts;   // [rows] candidate that holds the same example, kStays, kNoTerm
+  const int64_t* oldest;  // [rows] births below this are dropped after this trial
   Loss loss;
   Rule rule;
   bool intercept, needs_norm, average;
+  BudgetCode budget;  // which term goes where there are too many
   double stop_scale;  // a scale below this, or above its inverse, ends the block early
 };
 
@@ -191,6 +141,7 @@ struct Lane {
   T* weights;    // the same numbers in the rows' own type
   int64_t* births;
   int64_t capacity, head, count;
+  BudgetCode budget;
   double* state;  // [columns][kFields]
   Loss loss;
   Rule rule;
@@ -218,6 +169,7 @@ struct Table {
   bool (*look_f)(Lane<float>&);
   bool (*look_d)(Lane<double>&);
   TreeTable trees;
+  void (*evaluate)(Program, const double*, const double*, const double*, int64_t, double*);
   void (*bank_sums_f)(Programs, Queries<float>, Panels<float>, const float*, int64_t, double*);
   void (*bank_sums_d)(Programs, Queries<double>, Panels<double>, const double*, int64_t, double*);
   void (*bank_matrix_f)(Programs, Queries<float>, Panels<float>, int64_t, double*);

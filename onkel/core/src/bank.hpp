@@ -42,7 +42,7 @@ inline void add_columns(const T* coef, int64_t first, int64_t last, typename Sim
 }
 
 inline bool is_exponential(Program p) {
-  return p.size == 1 && (p.nodes[0].op == onkel::kGaussian || p.nodes[0].op == onkel::kLaplacian);
+  return p.size == 1 && onkel::operation_of(p.nodes[0].op).exponential;
 }
 
 // How often the values of `before` must be squared to be those of `after`; -1: that is no way.
@@ -73,12 +73,15 @@ inline void add_kernel(const Programs& programs, int64_t i, Tile<T, R>& tile, co
       return k;
     });
   } else if (is_exponential(program)) {
-    const T a = T(program.nodes[0].a);
-    const T* dist = program.nodes[0].op == onkel::kGaussian ? tile.dist2 : tile.dist1;
-    add_columns<T, R>(coef, first, last, sums, [=](int at) {
-      const V k = vexp(-a * load<V>(dist + at));
-      store(values + at, k);
-      return k;
+    with_formula<T>(program.nodes[0], [&](auto op, auto formula) {
+      if constexpr (op.row.exponential) {
+        const T* dist = picked<op.row.reads>(tile.dot, tile.dist2, tile.dist1);
+        add_columns<T, R>(coef, first, last, sums, [=](int at) {
+          const V k = formula(load<V>(dist + at));
+          store(values + at, k);
+          return k;
+        });
+      }
     });
   } else {
     evaluate<T, R>(tile, program);

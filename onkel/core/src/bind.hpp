@@ -1,4 +1,5 @@
-// What the binding files share: arrays, checks, and the parts as Python hands them over.
+// What the binding files share: arrays, checks, and the parts as Python hands them over. Each part
+// is a class of the module: it is checked when it is made, and not again.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -17,71 +18,192 @@
 namespace nb = nanobind;
 using namespace nb::literals;
 
-namespace {
+namespace seam {
 
 template <class T>
 using In = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Out = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
-using NodeTuple = std::tuple<int, double, double, int>;
 
-inline void require(bool ok, const char* what) {
-  if (!ok) throw std::invalid_argument(std::string("onkel core: ") + what);
+inline void require(bool ok, const std::string& what) {
+  if (!ok) throw std::invalid_argument("onkel core: " + what);
 }
 
-inline std::vector<onkel::Node> nodes_of(const std::vector<NodeTuple>& program) {
-  require(!program.empty() && program.size() < 1000, "a kernel program has 1 to 999 nodes");
+inline int64_t whole(size_t n) { return static_cast<int64_t>(n); }
+
+template <class Array>
+inline bool has(const Array& array, int64_t size) {
+  return whole(array.size()) == size;
+}
+
+// A code from Python as a row of the table.
+template <class Code, size_t N>
+inline Code code_of(const char* what, int code, const char* const (&names)[N]) {
+  std::string all;
+  for (size_t i = 0; i < N; ++i) all += (i ? ", " : "") + std::to_string(i) + " " + names[i];
+  require(code >= 0 && code < static_cast<int>(N),
+          std::string("unknown ") + what + " " + std::to_string(code) +
+              "; this core was built with " + all +
+              ". Give one of these, or add a row for it to onkel/core/layout.py, what its "
+              "recipe in CONTRIBUTING.md names, and build the core again");
+  return static_cast<Code>(code);
+}
+
+// A kernel program, in the order in which it runs.
+struct Program {
+  explicit Program(const std::vector<std::tuple<int, double, double, int>>& nodes);
+  onkel::Program view() const { return {nodes.data(), static_cast<int>(nodes.size())}; }
+
   std::vector<onkel::Node> nodes;
-  int depth = 0;
-  for (const auto& [op, a, b, c] : program) {
-    require(op >= 0 && op <= onkel::kScale, "unknown kernel operation");
-    if (op == onkel::kSum || op == onkel::kProduct)
-      --depth;
-    else if (op != onkel::kScale)
-      ++depth;
-    require(depth >= 1 && depth <= onkel::kMaxDepth, "a kernel nests too deep");
-    nodes.push_back({op, a, b, c});
-  }
-  require(depth == 1, "a kernel program must leave one value");
-  return nodes;
-}
+};
 
-using LossTuple = std::tuple<int, double, double, bool>;
-using RuleTuple = std::tuple<int, double, double, double, double, double>;
+// Loss, rule and what else decides a step.
+struct Stepper {
+  onkel::Loss loss;
+  onkel::Rule rule;
+  bool intercept, needs_norm;
+};
 
-inline onkel::Loss loss_of(const LossTuple& loss) {
-  const auto& [code, nu, extra, learn_alerts] = loss;
-  return {code, nu, extra, learn_alerts};
-}
-
-inline onkel::Rule rule_of(const RuleTuple& rule) {
-  const auto& [code, threshold_rate, power, support_rate, radius, extra] = rule;
-  return {code, threshold_rate, power, support_rate, radius, extra};
-}
-
-// One row of running moments (Welford); population variance. `seen` is the weight of all rows so
-// far, one number per column; it fades by `fade` before the row enters. Where all rows are whole
-// (`plain`) one number stands for all columns; else NaN is a value that has not come.
+// Rows made ready (onkel/core/frame.py): dot(x, s) = q . s + off, |x|^2 = norm.
 template <class T>
-inline void take_moments(const T* x, size_t d, double fade, bool plain, double horizon,
-                         double* seen, double* mean, double* variance) {
-  const auto enter = [&](size_t j, double share) {
-    const double delta = static_cast<double>(x[j]) - mean[j], move = share * delta;
-    mean[j] += move;
-    variance[j] = (1.0 - share) * (variance[j] + move * delta);
-  };
-  if (plain && d > 0) {
-    const double now = seen[0] * fade + 1.0, share = 1.0 / std::min(now, horizon);
-    for (size_t j = 0; j < d; ++j) enter(j, share);
-    for (size_t j = 0; j < d; ++j) seen[j] = now;
-    return;
+struct Queries {
+  Queries(const In<T>& q, const In<T>& v, const In<T>& off, const In<T>& norm, const In<T>& width);
+  onkel::Queries<T> view() const {
+    return {q.data(), v.data(), off.data(), norm.data(), width.data(), rows(), whole(q.shape(1))};
   }
-  for (size_t j = 0; j < d; ++j) {
-    seen[j] *= fade;
-    if (std::isnan(x[j])) continue;
-    seen[j] += 1.0;
-    enter(j, 1.0 / std::min(seen[j], horizon));
+  int64_t rows() const { return whole(q.shape(0)); }
+  // Rows first ... first + count - 1.
+  onkel::Queries<T> part(int64_t first, int64_t count) const {
+    auto found = view();
+    found.q += first * found.d;
+    found.v += first * found.d;
+    found.off += first;
+    found.norm += first;
+    found.rows = count;
+    return found;
   }
+
+  In<T> q, v, off, norm, width;
+};
+
+// Stored terms as sums read them: of a ring of panels, `used` from the panel `first` on.
+template <class T>
+struct Panels {
+  Panels(const In<T>& values, const In<T>& norms, const In<T>& coef, int64_t first, int64_t used);
+  onkel::Panels<T> view() const {
+    return {values.data(), norms.data(), whole(values.shape(0)), first, used};
+  }
+  int64_t features() const { return whole(values.shape(1)); }
+  int64_t columns() const { return whole(coef.shape(1)); }
+
+  In<T> values, norms, coef;
+  int64_t first, used;
+};
+
+// Rows laid out as terms, so that others (or they themselves) can meet them.
+template <class T>
+struct Packed {
+  Packed(const T* rows, const T* lengths, int64_t n, int64_t d)
+      : used((n + onkel::kLanes - 1) / onkel::kLanes),
+        values(static_cast<size_t>(used * d * onkel::kLanes)),
+        norms(static_cast<size_t>(used * onkel::kLanes)) {
+    std::copy_n(lengths, n, norms.begin());
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t p = i / onkel::kLanes, l = i % onkel::kLanes;
+      for (int64_t j = 0; j < d; ++j)
+        values[static_cast<size_t>((p * d + j) * onkel::kLanes + l)] = rows[i * d + j];
+    }
+  }
+  onkel::Panels<T> panels() const { return {values.data(), norms.data(), used, 0, used}; }
+
+  int64_t used;
+  std::vector<T> values, norms;
+};
+
+// The coordinates of the stored rows (onkel/core/frame.py).
+template <class T>
+struct Frame {
+  Frame(const In<double>& center, const In<double>& unit, const In<double>& width,
+        const In<double>& shift, bool invariant, double clip);
+  int64_t features() const { return whole(center.size()); }
+
+  In<double> center, unit, width, shift;
+  std::vector<T> width_t;
+  bool invariant;
+  double clip;
+};
+
+// Stored terms that are learned in place.
+template <class T>
+struct Terms {
+  Terms(const Out<T>& panels, const Out<T>& norms, const Out<double>& coef, const Out<T>& weights,
+        const Out<int64_t>& births);
+  int64_t features() const { return whole(panels.shape(1)); }
+  int64_t columns() const { return whole(coef.shape(1)); }
+  int64_t slots() const { return whole(panels.shape(0)) * onkel::kLanes; }
+
+  Out<T> panels, norms;
+  Out<double> coef;
+  Out<T> weights;
+  Out<int64_t> births;
+};
+
+// Where the terms begin, how many there are and may be, and which goes when there are too many.
+struct Ring {
+  int64_t head, count, cap;
+  onkel::BudgetCode budget;
+};
+
+// Running moments (onkel/scaling.py), updated in place. `seen` is the weight of all rows so far,
+// one number per column. Where all rows are whole (`plain`) one number stands for all columns;
+// else NaN is a value that has not come.
+struct Moments {
+  Moments(const Out<double>& seen, const Out<double>& mean, const Out<double>& variance,
+          double horizon, bool plain);
+  int64_t columns() const { return whole(mean.size()); }
+
+  // One row (Welford; population variance); `seen` fades by `fade` before it enters.
+  template <class T>
+  void take(const T* x, double fade) {
+    const size_t d = mean.size();
+    double *n = seen.data(), *m = mean.data(), *v = variance.data();
+    const auto enter = [&](size_t j, double share) {
+      const double delta = static_cast<double>(x[j]) - m[j], move = share * delta;
+      m[j] += move;
+      v[j] = (1.0 - share) * (v[j] + move * delta);
+    };
+    if (plain && d > 0) {
+      const double now = n[0] * fade + 1.0, share = 1.0 / std::min(now, horizon);
+      for (size_t j = 0; j < d; ++j) enter(j, share);
+      for (size_t j = 0; j < d; ++j) n[j] = now;
+      return;
+    }
+    for (size_t j = 0; j < d; ++j) {
+      n[j] *= fade;
+      if (std::isnan(x[j])) continue;
+      n[j] += 1.0;
+      enter(j, 1.0 / std::min(n[j], horizon));
+    }
+  }
+
+  Out<double> seen, mean, variance;
+  double horizon;
+  bool plain;
+};
+
+extern template struct Queries<float>;
+extern template struct Queries<double>;
+extern template struct Panels<float>;
+extern template struct Panels<double>;
+extern template struct Frame<float>;
+extern template struct Frame<double>;
+extern template struct Terms<float>;
+extern template struct Terms<double>;
+
+// The parts of one type of rows are classes of their own: name + "F" or "D".
+template <class T>
+inline std::string named(const char* name) {
+  return std::string(name) + (sizeof(T) == 4 ? "F" : "D");
 }
 
-}  // namespace
+}  // namespace seam

@@ -1,285 +1,218 @@
 // A bank of settings over one ring of terms, for Python: sums for several kernels at once, the
 // scalar steps of every member, and the mixing of their answers.
-#include <atomic>
 #include <cmath>
-#include <thread>
 
 #include "bind.hpp"
+#include "threads.hpp"
 
 namespace {
 
-using onkel::Panels;
-using onkel::Program;
-using onkel::Programs;
-using onkel::Queries;
+using namespace seam;
+
+// Kernels, and the columns that each serves.
+struct Programs {
+  Programs(const std::vector<Program>& of, const std::vector<int64_t>& ends) : of(of), ends(ends) {
+    require(!of.empty() && of.size() == ends.size(), "each kernel has its columns");
+    require(std::is_sorted(ends.begin(), ends.end()) && ends.front() >= 0, "columns in order");
+    for (const auto& program : this->of) list.push_back(program.view());
+  }
+  onkel::Programs view() const { return {list.data(), ends.data(), whole(list.size())}; }
+
+  std::vector<Program> of;
+  std::vector<int64_t> ends;
+  std::vector<onkel::Program> list;
+};
 
 template <class T>
-void run_sums(const Programs& programs, const Queries<T>& queries, const Panels<T>& panels,
-              const T* coef, int64_t columns, double* out) {
-  if constexpr (sizeof(T) == 4)
-    onkel::current_table().bank_sums_f(programs, queries, panels, coef, columns, out);
-  else
-    onkel::current_table().bank_sums_d(programs, queries, panels, coef, columns, out);
+void check_fit(const Programs& programs, const Queries<T>& queries, const Panels<T>& panels) {
+  require(
+      panels.features() == whole(queries.q.shape(1)) && panels.columns() == programs.ends.back(),
+      "the bank's terms have the wrong size");
 }
 
-// Each row's sums are made by one thread, in one order: the bits do not depend on how many.
 template <class T>
 void share_sums(const Programs& programs, const Queries<T>& queries, const Panels<T>& panels,
-                const T* coef, int64_t columns, double* out, int threads) {
-  constexpr int64_t grain = 8;
-  const int64_t groups = (queries.rows + grain - 1) / grain;
-  const int64_t pieces = std::clamp<int64_t>(threads, 1, std::max<int64_t>(groups, 1));
-  const int64_t step = std::max<int64_t>((groups + pieces - 1) / pieces * grain, 1);
-  std::vector<std::thread> pool;
-  std::atomic<bool> failed{false};
-  for (int64_t start = 0; start < queries.rows; start += step) {
-    auto part = queries;
-    part.q += start * queries.d;
-    part.v += start * queries.d;
-    part.off += start;
-    part.norm += start;
-    part.rows = std::min(step, queries.rows - start);
-    double* target = out + start * columns;
-    auto work = [=, &programs, &panels, &failed] {
-      try {
-        run_sums(programs, part, panels, coef, columns, target);
-      } catch (const std::bad_alloc&) {
-        failed = true;
-      }
-    };
-    if (start + step >= queries.rows) {
-      work();
-      continue;
-    }
-    try {
-      pool.emplace_back(work);
-    } catch (const std::system_error&) {  // no more threads to be had: do it here
-      work();
-    }
-  }
-  for (auto& t : pool) t.join();
-  if (failed) throw std::bad_alloc();
-}
-
-// The rows of a block as terms, so that they can meet each other.
-template <class T>
-struct Packed {
-  explicit Packed(const Queries<T>& rows)
-      : used((rows.rows + onkel::kLanes - 1) / onkel::kLanes),
-        values(static_cast<size_t>(used * rows.d * onkel::kLanes)),
-        norms(static_cast<size_t>(used * onkel::kLanes)) {
-    for (int64_t i = 0; i < rows.rows; ++i) {
-      const int64_t p = i / onkel::kLanes, l = i % onkel::kLanes;
-      norms[static_cast<size_t>(i)] = rows.norm[i];
-      for (int64_t j = 0; j < rows.d; ++j)
-        values[static_cast<size_t>((p * rows.d + j) * onkel::kLanes + l)] = rows.v[i * rows.d + j];
-    }
-  }
-  Panels<T> panels() const { return {values.data(), norms.data(), used, 0, used}; }
-
-  int64_t used;
-  std::vector<T> values, norms;
-};
-
-template <class T>
-void run_matrix(const Programs& programs, const Queries<T>& rows, const Panels<T>& panels,
-                double* out) {
-  if constexpr (sizeof(T) == 4)
-    onkel::current_table().bank_matrix_f(programs, rows, panels, rows.rows, out);
-  else
-    onkel::current_table().bank_matrix_d(programs, rows, panels, rows.rows, out);
-}
-
-using ProgramList = std::vector<std::vector<NodeTuple>>;
-
-// Kernel programs, and the columns that each serves.
-struct Owned {
-  Owned(const ProgramList& programs, const std::vector<int64_t>& last) : ends(last) {
-    require(!programs.empty() && programs.size() == last.size(), "each kernel has its columns");
-    require(std::is_sorted(ends.begin(), ends.end()) && ends.front() >= 0, "columns in order");
-    for (const auto& p : programs) nodes.push_back(nodes_of(p));
-    for (const auto& n : nodes) list.push_back({n.data(), static_cast<int>(n.size())});
-  }
-  Programs view() const { return {list.data(), ends.data(), static_cast<int64_t>(list.size())}; }
-
-  std::vector<int64_t> ends;
-  std::vector<std::vector<onkel::Node>> nodes;
-  std::vector<Program> list;
-};
-
-template <class T>
-using RowsTuple = std::tuple<In<T>, In<T>, In<T>, In<T>, In<T>>;
-template <class T>
-using RingTuple = std::tuple<In<T>, In<T>, int64_t, int64_t, In<T>>;
-
-template <class T>
-Queries<T> rows_of(const RowsTuple<T>& rows) {
-  const auto& [q, v, off, norm, width] = rows;
-  require(q.ndim() == 2 && v.ndim() == 2 && q.shape(0) == v.shape(0) && q.shape(1) == v.shape(1) &&
-              off.size() == q.shape(0) && norm.size() == q.shape(0) && width.size() == q.shape(1),
-          "the bank's rows have the wrong size");
-  return {q.data(),
-          v.data(),
-          off.data(),
-          norm.data(),
-          width.data(),
-          static_cast<int64_t>(q.shape(0)),
-          static_cast<int64_t>(q.shape(1))};
+                double* out, int threads) {
+  const auto& table = onkel::current_table();
+  const int64_t columns = panels.columns();
+  share_rows(queries.rows(), threads, 8, [&](int64_t first, int64_t count) {
+    const auto part = queries.part(first, count);
+    double* to = out + first * columns;
+    if constexpr (sizeof(T) == 4)
+      table.bank_sums_f(programs.view(), part, panels.view(), panels.coef.data(), columns, to);
+    else
+      table.bank_sums_d(programs.view(), part, panels.view(), panels.coef.data(), columns, to);
+  });
 }
 
 template <class T>
-Panels<T> ring_of(const RingTuple<T>& ring, const Queries<T>& rows, int64_t columns) {
-  const auto& [panels, norms, first, used, coef] = ring;
-  require(panels.ndim() == 3 && static_cast<int64_t>(panels.shape(1)) == rows.d &&
-              panels.shape(2) == onkel::kLanes && norms.size() == panels.shape(0) * onkel::kLanes &&
-              coef.ndim() == 3 && coef.shape(0) == panels.shape(0) &&
-              static_cast<int64_t>(coef.shape(1)) == columns && coef.shape(2) == onkel::kLanes,
-          "the bank's terms have the wrong size");
-  const int64_t capacity = static_cast<int64_t>(panels.shape(0));
-  require(used >= 0 && used <= capacity && first >= 0 && first < std::max<int64_t>(capacity, 1),
-          "panel range outside the ring");
-  return {panels.data(), norms.data(), capacity, first, used};
-}
-
-// rows = (q, v, off, norm, width), ring = (panels, norms, first panel, panels used, coefficients).
-template <class T>
-void bank_sums(const ProgramList& programs, const std::vector<int64_t>& ends,
-               const RowsTuple<T>& rows, const RingTuple<T>& ring, const Out<double>& out,
-               int threads) {
-  const Owned owned(programs, ends);
-  const auto queries = rows_of(rows);
-  const int64_t columns = ends.back();
-  const auto panels = ring_of(ring, queries, columns);
-  require(static_cast<int64_t>(out.size()) == queries.rows * columns,
-          "out must be [rows][columns]");
+void bank_sums(const Programs& programs, const Queries<T>& queries, const Panels<T>& panels,
+               const Out<double>& out, int threads) {
+  check_fit(programs, queries, panels);
+  require(has(out, queries.rows() * panels.columns()), "out must be [rows][columns]");
   nb::gil_scoped_release release;
-  share_sums(owned.view(), queries, panels, std::get<4>(ring).data(), columns, out.data(), threads);
+  share_sums(programs, queries, panels, out.data(), threads);
 }
 
-// A member: which kernel, its loss, its rule, whether it has an offset.
-using MemberTuple = std::tuple<int64_t, LossTuple, RuleTuple, bool>;
+// The rows' kernel values at each other, [kernel][row][row].
+template <class T>
+std::vector<double> pairs_of(const Programs& programs, const Queries<T>& queries) {
+  const auto rows = queries.view();
+  const Packed<T> packed(rows.v, rows.norm, rows.rows, rows.d);
+  std::vector<double> pairs(programs.of.size() * queries.v.shape(0) * queries.v.shape(0));
+  const auto& table = onkel::current_table();
+  if constexpr (sizeof(T) == 4)
+    table.bank_matrix_f(programs.view(), rows, packed.panels(), rows.rows, pairs.data());
+  else
+    table.bank_matrix_d(programs.view(), rows, packed.panels(), rows.rows, pairs.data());
+  return pairs;
+}
 
-// The scalar steps of one member of a bank; no term goes while a block is learned.
-struct Steps {
-  int64_t rows, columns, first_trial;
-  const double *kernel, *base, *diag, *y, *weight, *eta, *lam;
-  const std::vector<int64_t>&cap, &none, &oldest;
-  double *state, *score, *limit, *coef;
-  uint8_t *kept, *merged, *wiped;
+// What goes with the rows of a block: eta and lam by member, diag by kernel.
+struct BankRows {
+  BankRows(int64_t first_trial, const In<double>& y, const In<double>& weight,
+           const In<double>& eta, const In<double>& lam, const In<double>& diag)
+      : first_trial(first_trial), y(y), weight(weight), eta(eta), lam(lam), diag(diag) {
+    require(y.ndim() == 2, "y must be [rows][outputs]");
+  }
+  void check(int64_t rows, int64_t members, int64_t kernels) const {
+    require(has(weight, rows) && has(eta, members * rows) && has(lam, members * rows) &&
+                has(diag, kernels * rows) && whole(y.shape(0)) == rows,
+            "one number per row");
+  }
 
-  onkel::StepOutput run(const MemberTuple& member) const {
+  int64_t first_trial;
+  In<double> y, weight, eta, lam, diag;
+};
+
+// state [members][outputs][fields], score, limit, coef [members][rows][outputs], kept [rows],
+// wiped [members][outputs]; how many rows every member has done, and the first bad row or -1.
+struct BankOutput {
+  BankOutput(const Out<double>& state, const Out<double>& score, const Out<double>& limit,
+             const Out<double>& coef, const Out<uint8_t>& kept, const Out<uint8_t>& wiped)
+      : state(state), score(score), limit(limit), coef(coef), kept(kept), wiped(wiped) {}
+  void check(int64_t rows, int64_t columns) const {
+    require(has(state, columns * onkel::kFields) && has(score, columns * rows) &&
+                has(limit, columns * rows) && has(coef, columns * rows) && has(kept, rows) &&
+                has(wiped, columns),
+            "an output array of the bank has the wrong size");
+  }
+
+  Out<double> state, score, limit, coef;
+  Out<uint8_t> kept, wiped;
+  int64_t done = 0, bad_row = -1;
+};
+
+// The scalar steps of one member after another; no term goes while a block is learned.
+class Members {
+ public:
+  Members(const BankRows& rows, BankOutput& out, int64_t members)
+      : rows_(rows),
+        out_(out),
+        n_(whole(rows.y.shape(0))),
+        c_(whole(rows.y.shape(1))),
+        columns_(members * c_),
+        cap_(size(n_), int64_t(1) << 60),
+        none_(size(n_), onkel::kNoTerm),
+        oldest_(size(n_), 0),
+        base_(size(n_ * c_)),
+        stored_(size(n_)),
+        merged_(size(n_)) {
+    std::fill_n(out.kept.data(), n_, uint8_t(0));
+    out.done = n_;
+    out.bad_row = -1;
+  }
+
+  void learn(int64_t i, int64_t kernel, const Stepper& stepper, const double* sums,
+             const double* pairs) {
+    double* state = out_.state.data() + i * c_ * onkel::kFields;
+    for (int64_t t = 0; t < n_; ++t)
+      for (int64_t o = 0; o < c_; ++o)
+        base_[size(t * c_ + o)] =
+            sums[t * columns_ + i * c_ + o] * state[o * onkel::kFields + onkel::kFieldScale];
+    std::fill(stored_.begin(), stored_.end(), uint8_t(0));
+    std::fill(merged_.begin(), merged_.end(), uint8_t(0));
+    note(run(input(i, kernel, stepper, pairs), i, state));
+  }
+  // A bad row counts where every member has come as far.
+  void finish() {
+    if (out_.bad_row >= out_.done) out_.bad_row = -1;
+  }
+
+ private:
+  static size_t size(int64_t n) { return static_cast<size_t>(n); }
+
+  onkel::StepInput input(int64_t i, int64_t kernel, const Stepper& stepper,
+                         const double* pairs) const {
     onkel::StepInput in{};
-    in.rows = rows;
-    in.columns = columns;
-    in.first_trial = first_trial;
-    in.kernel = kernel;
-    in.base = base;
-    in.diag = diag;
-    in.y = y;
-    in.weight = weight;
-    in.eta = eta;
-    in.lam = lam;
-    in.cap = cap.data();
-    in.hosts = none.data();
-    in.oldest = oldest.data();
-    in.loss = loss_of(std::get<1>(member));
-    in.rule = rule_of(std::get<2>(member));
-    in.intercept = std::get<3>(member);
+    in.rows = n_;
+    in.columns = c_;
+    in.first_trial = rows_.first_trial;
+    in.kernel = pairs + kernel * n_ * n_;
+    in.base = base_.data();
+    in.diag = rows_.diag.data() + kernel * n_;
+    in.y = rows_.y.data();
+    in.weight = rows_.weight.data();
+    in.eta = rows_.eta.data() + i * n_;
+    in.lam = rows_.lam.data() + i * n_;
+    in.cap = cap_.data();
+    in.hosts = none_.data();
+    in.oldest = oldest_.data();
+    in.loss = stepper.loss;
+    in.rule = stepper.rule;
+    in.intercept = stepper.intercept;
+    in.budget = onkel::BudgetCode::kOldest;
     in.stop_scale = 1e-100;
+    return in;
+  }
+  onkel::StepOutput run(const onkel::StepInput& in, int64_t i, double* state) {
+    const int64_t at = i * n_ * c_;
     onkel::StepOutput out{};
     out.state = state;
-    out.score = score;
-    out.limit = limit;
-    out.coef = coef;
-    out.kept = kept;
-    out.merged = merged;
-    out.wiped = wiped;
+    out.score = out_.score.data() + at;
+    out.limit = out_.limit.data() + at;
+    out.coef = out_.coef.data() + at;
+    out.kept = stored_.data();
+    out.merged = merged_.data();
+    out.wiped = out_.wiped.data() + i * c_;
     onkel::current_table().steps(in, out);
     return out;
   }
+  void note(const onkel::StepOutput& found) {
+    if (found.bad_row >= 0 && found.bad_row < out_.done) out_.bad_row = found.bad_row;
+    out_.done = std::min(out_.done, found.done);
+    for (int64_t t = 0; t < n_; ++t) out_.kept.data()[t] |= stored_[size(t)];
+  }
+
+  const BankRows& rows_;
+  BankOutput& out_;
+  int64_t n_, c_, columns_;
+  std::vector<int64_t> cap_, none_, oldest_;
+  std::vector<double> base_;
+  std::vector<uint8_t> stored_, merged_;
 };
 
-// data = (y [rows][outputs], weight, eta and lam [members][rows], diag [kernels][rows]); out =
-// (state [members][outputs][fields], score, limit, coef [members][rows][outputs], kept [rows],
-// wiped [members][outputs]). Returns how many rows every member has done, and the first bad row or
-// -1.
+// Learns a block with every member; kernels: the number of each member's kernel.
 template <class T>
-std::tuple<int64_t, int64_t> bank(
-    const ProgramList& programs, const std::vector<int64_t>& ends,
-    const std::vector<MemberTuple>& members, const RowsTuple<T>& rows, const RingTuple<T>& ring,
-    int64_t first_trial,
-    const std::tuple<In<double>, In<double>, In<double>, In<double>, In<double>>& data,
-    const std::tuple<Out<double>, Out<double>, Out<double>, Out<double>, Out<uint8_t>,
-                     Out<uint8_t>>& out,
-    int threads) {
-  const Owned owned(programs, ends);
-  const auto queries = rows_of(rows);
-  const auto& [y, weight, eta, lam, diag] = data;
-  const auto& [state, score, limit, coef, kept, wiped] = out;
-  require(y.ndim() == 2 && static_cast<int64_t>(y.shape(0)) == queries.rows, "y by rows");
-  const int64_t n = queries.rows, c = static_cast<int64_t>(y.shape(1));
-  const int64_t m = static_cast<int64_t>(members.size()), columns = m * c;
-  const auto kernels = static_cast<int64_t>(programs.size());
-  require(ends.back() == columns, "one column per member and output");
-  const auto panels = ring_of(ring, queries, columns);
-  const auto has = [](const auto& a, int64_t size) {
-    return static_cast<int64_t>(a.size()) == size;
-  };
-  require(has(weight, n) && has(eta, m * n) && has(lam, m * n) && has(diag, kernels * n),
-          "one number per row");
-  require(has(state, columns * onkel::kFields) && has(score, columns * n) &&
-              has(limit, columns * n) && has(coef, columns * n) && has(kept, n) &&
-              has(wiped, columns),
-          "an output array of the bank has the wrong size");
-  for (const auto& member : members)
-    require(std::get<0>(member) >= 0 && std::get<0>(member) < kernels, "no such kernel");
+void bank(const Programs& programs, const std::vector<Stepper>& members,
+          const std::vector<int64_t>& kernels, const Queries<T>& queries, const Panels<T>& panels,
+          const BankRows& rows, BankOutput& out, int threads) {
+  const int64_t m = whole(members.size()), count = whole(programs.of.size());
+  check_fit(programs, queries, panels);
+  rows.check(queries.rows(), m, count);
+  require(panels.columns() == m * whole(rows.y.shape(1)), "one column per member and output");
+  out.check(queries.rows(), panels.columns());
+  require(kernels.size() == members.size(), "one kernel per member");
+  for (const int64_t kernel : kernels) require(kernel >= 0 && kernel < count, "no such kernel");
   nb::gil_scoped_release release;
-  const auto size = [](int64_t a) { return static_cast<size_t>(a); };
-  std::vector<double> sums(size(n * columns)), base(size(n * c)), pairs(size(kernels * n * n));
-  share_sums(owned.view(), queries, panels, std::get<4>(ring).data(), columns, sums.data(),
-             threads);
-  const Packed<T> packed(queries);
-  run_matrix(owned.view(), queries, packed.panels(), pairs.data());
-  const std::vector<int64_t> cap(size(n), int64_t(1) << 60), none(size(n), onkel::kNone),
-      oldest(size(n), 0);
-  std::vector<uint8_t> stored(size(n)), merged(size(n));
-  std::fill_n(kept.data(), n, uint8_t(0));
-  int64_t done = n, bad = -1;
-  for (int64_t i = 0; i < m; ++i) {
-    const int64_t kernel = std::get<0>(members[size(i)]);
-    double* s = state.data() + i * c * onkel::kFields;
-    for (int64_t t = 0; t < n; ++t)
-      for (int64_t o = 0; o < c; ++o)
-        base[size(t * c + o)] =
-            sums[size(t * columns + i * c + o)] * s[o * onkel::kFields + onkel::kFieldScale];
-    std::fill(stored.begin(), stored.end(), uint8_t(0));
-    std::fill(merged.begin(), merged.end(), uint8_t(0));
-    const Steps steps{n,
-                      c,
-                      first_trial,
-                      pairs.data() + kernel * n * n,
-                      base.data(),
-                      diag.data() + kernel * n,
-                      y.data(),
-                      weight.data(),
-                      eta.data() + i * n,
-                      lam.data() + i * n,
-                      cap,
-                      none,
-                      oldest,
-                      s,
-                      score.data() + i * n * c,
-                      limit.data() + i * n * c,
-                      coef.data() + i * n * c,
-                      stored.data(),
-                      merged.data(),
-                      wiped.data() + i * c};
-    const auto result = steps.run(members[size(i)]);
-    if (result.bad_row >= 0 && result.bad_row < done) bad = result.bad_row;
-    done = std::min(done, result.done);
-    for (int64_t t = 0; t < n; ++t) kept.data()[t] |= stored[size(t)];
-  }
-  return {done, bad >= 0 && bad < done ? bad : -1};
+  std::vector<double> sums(queries.v.shape(0) * static_cast<size_t>(panels.columns()));
+  share_sums(programs, queries, panels, sums.data(), threads);
+  const auto pairs = pairs_of(programs, queries);
+  Members steps(rows, out, m);
+  for (int64_t i = 0; i < m; ++i)
+    steps.learn(i, kernels[static_cast<size_t>(i)], members[static_cast<size_t>(i)], sums.data(),
+                pairs.data());
+  steps.finish();
 }
 
 // Exponential weights with fixed share: before[t] are the weights with which trial t is met, and
@@ -308,12 +241,30 @@ void fixed_share(const In<double>& losses, double rate, double share, const Out<
   }
 }
 
+template <class T>
+void bind_type(nb::module_& m) {
+  m.def("bank_sums", &bank_sums<T>, "programs"_a, "queries"_a, "panels"_a, "out"_a, "threads"_a);
+  m.def("bank", &bank<T>, "programs"_a, "members"_a, "kernels"_a, "queries"_a, "panels"_a, "rows"_a,
+        "out"_a, "threads"_a);
+}
+
 }  // namespace
 
 void bind_bank(nb::module_& m) {
-  m.def("bank_sums_f", &bank_sums<float>);
-  m.def("bank_sums_d", &bank_sums<double>);
-  m.def("bank_f", &bank<float>);
-  m.def("bank_d", &bank<double>);
-  m.def("fixed_share", &fixed_share);
+  nb::class_<Programs>(m, "Programs")
+      .def(nb::init<const std::vector<Program>&, const std::vector<int64_t>&>(), "of"_a, "ends"_a);
+  nb::class_<BankRows>(m, "BankRows")
+      .def(nb::init<int64_t, const In<double>&, const In<double>&, const In<double>&,
+                    const In<double>&, const In<double>&>(),
+           "first_trial"_a, "y"_a, "weight"_a, "eta"_a, "lam"_a, "diag"_a);
+  nb::class_<BankOutput>(m, "BankOutput")
+      .def(nb::init<const Out<double>&, const Out<double>&, const Out<double>&, const Out<double>&,
+                    const Out<uint8_t>&, const Out<uint8_t>&>(),
+           "state"_a, "score"_a, "limit"_a, "coef"_a, "kept"_a, "wiped"_a)
+      .def_ro("done", &BankOutput::done)
+      .def_ro("bad_row", &BankOutput::bad_row);
+  bind_type<float>(m);
+  bind_type<double>(m);
+  m.def("fixed_share", &fixed_share, "losses"_a, "rate"_a, "share"_a, "weights"_a, "before"_a,
+        "gap"_a);
 }

@@ -1,10 +1,13 @@
 // The fast lane for Python: many rows in one call, and single rows for which everything that a call
 // needs is bound once, so that the call itself is cheap.
 #include <cmath>
+#include <optional>
 
 #include "bind.hpp"
 
 namespace {
+
+using namespace seam;
 
 template <class T>
 void run(onkel::Lane<T>& k) {
@@ -22,173 +25,142 @@ bool look_at(onkel::Lane<T>& k) {
     return onkel::current_table().look_d(k);
 }
 
+// All that a learner is between two refreshes of its frame: what the lane reads and changes.
 template <class T>
-using FrameTuple = std::tuple<In<double>, In<double>, In<double>, In<double>, In<T>>;
-template <class T>
-using TermsTuple = std::tuple<Out<T>, Out<T>, Out<double>, Out<T>, Out<int64_t>>;
-
-// frame = (center, unit, width, shift, width in the rows' type), terms = (panels, norms, coef,
-// weights, births), ring = (head, count, cap), data = (x, y, weight, eta, lam, oldest), out =
-// (score, limit, kept). Returns how many rows were learned, and the ring's new head and count.
-template <class T>
-std::tuple<int64_t, int64_t, int64_t> lane(
-    const std::vector<NodeTuple>& program, const FrameTuple<T>& frame, bool invariant, double clip,
-    const TermsTuple<T>& terms, std::tuple<int64_t, int64_t, int64_t> ring,
-    const Out<double>& state, const LossTuple& loss, const RuleTuple& rule, bool intercept,
-    bool needs_norm, int threads, int64_t first_trial,
-    const std::tuple<In<T>, In<double>, In<double>, In<double>, In<double>, In<int64_t>>& data,
-    const std::tuple<Out<double>, Out<double>, Out<uint8_t>>& out) {
-  const auto nodes = nodes_of(program);
-  const auto& [center, unit, width, shift, width_t] = frame;
-  const auto& [panels, norms, coef, weights, births] = terms;
-  const auto& [x, y, weight, eta, lam, oldest] = data;
-  const auto& [score, limit, kept] = out;
+onkel::Lane<T> lane_of(const Program& program, const Frame<T>& frame, const Terms<T>& terms,
+                       const Ring& ring, const Out<double>& state, const Stepper& stepper) {
+  const int64_t slots = terms.slots();
+  require(frame.features() == terms.features(), "frame and terms differ in features");
+  require(has(state, terms.columns() * onkel::kFields), "state must be [columns][fields]");
+  require(ring.count <= slots && ring.head < std::max<int64_t>(slots, 1),
+          "the ring reaches beyond its terms");
   onkel::Lane<T> k{};
-  require(x.ndim() == 2 && y.ndim() == 2 && panels.ndim() == 3 && coef.ndim() == 3,
-          "the lane's arrays have the wrong number of axes");
-  const size_t rows = x.shape(0), d = x.shape(1), columns = y.shape(1);
-  const size_t capacity = panels.shape(0), slots = capacity * onkel::kLanes;
-  require(panels.shape(1) == d && panels.shape(2) == onkel::kLanes && norms.size() == slots &&
-              births.size() == slots && coef.shape(0) == capacity && coef.shape(1) == columns &&
-              coef.shape(2) == onkel::kLanes && weights.size() == coef.size(),
-          "the lane's terms have the wrong size");
-  require(center.size() == d && unit.size() == d && width.size() == d && shift.size() == d &&
-              width_t.size() == d,
-          "the lane's frame has the wrong size");
-  require(y.shape(0) == rows && weight.size() == rows && eta.size() == rows && lam.size() == rows &&
-              oldest.size() == rows && kept.size() == rows && score.size() == y.size() &&
-              limit.size() == y.size() && state.size() == columns * onkel::kFields,
-          "the lane's rows have the wrong size");
-  const auto [head, count, cap] = ring;
-  require(head >= 0 && count >= 0 && count <= static_cast<int64_t>(slots) && cap >= 1 &&
-              head < std::max<int64_t>(static_cast<int64_t>(slots), 1),
-          "the lane's ring is not one");
-  k = {{nodes.data(), static_cast<int>(nodes.size())},
-       static_cast<int64_t>(d),
-       static_cast<int64_t>(columns),
-       center.data(),
-       unit.data(),
-       width.data(),
-       shift.data(),
-       width_t.data(),
-       invariant,
-       clip,
-       panels.data(),
-       norms.data(),
-       coef.data(),
-       weights.data(),
-       births.data(),
-       static_cast<int64_t>(capacity),
-       head,
-       count,
-       state.data(),
-       loss_of(loss),
-       rule_of(rule),
-       intercept,
-       needs_norm,
-       static_cast<int64_t>(rows),
-       first_trial,
-       cap,
-       x.data(),
-       y.data(),
-       weight.data(),
-       eta.data(),
-       lam.data(),
-       oldest.data(),
-       score.data(),
-       limit.data(),
-       kept.data(),
-       threads,
-       0};
-  nb::gil_scoped_release release;
-  run(k);
-  return {k.done, k.head, k.count};
+  k.program = program.view();
+  k.d = terms.features();
+  k.columns = terms.columns();
+  k.center = frame.center.data();
+  k.unit = frame.unit.data();
+  k.width = frame.width.data();
+  k.shift = frame.shift.data();
+  k.width_t = frame.width_t.data();
+  k.invariant = frame.invariant;
+  k.clip = frame.clip;
+  k.panels = terms.panels.data();
+  k.norms = terms.norms.data();
+  k.coef = terms.coef.data();
+  k.weights = terms.weights.data();
+  k.births = terms.births.data();
+  k.capacity = slots / onkel::kLanes;
+  k.head = ring.head;
+  k.count = ring.count;
+  k.cap = ring.cap;
+  k.budget = ring.budget;
+  k.state = state.data();
+  k.loss = stepper.loss;
+  k.rule = stepper.rule;
+  k.intercept = stepper.intercept;
+  k.needs_norm = stepper.needs_norm;
+  return k;
 }
 
-// Running moments (onkel/scaling.py), updated in place; absent where none are kept.
-struct Running {
-  Out<double> seen, mean, variance;
-  double horizon;
-  bool plain, on;
-
-  template <class T>
-  void update(const T* x, size_t n, double fade) {
-    if (on) take_moments(x, n, fade, plain, horizon, seen.data(), mean.data(), variance.data());
+// Rows as they came, and what goes with each.
+template <class T>
+struct Block {
+  Block(int64_t first_trial, const In<T>& x, const In<double>& y, const In<double>& weight,
+        const In<double>& eta, const In<double>& lam, const In<int64_t>& oldest)
+      : first_trial(first_trial), x(x), y(y), weight(weight), eta(eta), lam(lam), oldest(oldest) {
+    require(x.ndim() == 2 && y.ndim() == 2 && y.shape(0) == x.shape(0), "x and y must be matrices");
+    const int64_t rows = whole(x.shape(0));
+    require(has(weight, rows) && has(eta, rows) && has(lam, rows) && has(oldest, rows),
+            "one weight, rate and age per row");
   }
+
+  int64_t first_trial;
+  In<T> x;
+  In<double> y, weight, eta, lam;
+  In<int64_t> oldest;
 };
 
-using RunningTuple = std::tuple<Out<double>, Out<double>, Out<double>, double, bool, bool>;
+// Where scores and limits before each step are left, and which rows became terms.
+struct BlockOutput {
+  Out<double> score, limit;
+  Out<uint8_t> kept;
+};
 
-Running running_of(const RunningTuple& t) {
-  const auto& [seen, mean, variance, horizon, plain, on] = t;
-  return {seen, mean, variance, horizon, plain, on};
+// Returns how many rows were learned; the ring moves on with them.
+template <class T>
+int64_t lane(const Program& program, const Frame<T>& frame, const Terms<T>& terms, Ring& ring,
+             const Out<double>& state, const Stepper& stepper, const Block<T>& block,
+             const BlockOutput& out, int threads) {
+  auto k = lane_of(program, frame, terms, ring, state, stepper);
+  k.rows = whole(block.x.shape(0));
+  require(whole(block.x.shape(1)) == k.d && whole(block.y.shape(1)) == k.columns,
+          "the rows do not fit the terms");
+  require(has(out.score, k.rows * k.columns) && has(out.limit, k.rows * k.columns) &&
+              has(out.kept, k.rows),
+          "score, limit and kept need one number per row");
+  k.first_trial = block.first_trial;
+  k.x = block.x.data();
+  k.y = block.y.data();
+  k.weight = block.weight.data();
+  k.eta = block.eta.data();
+  k.lam = block.lam.data();
+  k.oldest = block.oldest.data();
+  k.score = out.score.data();
+  k.limit = out.limit.data();
+  k.kept = out.kept.data();
+  k.threads = threads;
+  nb::gil_scoped_release release;
+  run(k);
+  ring.head = k.head;
+  ring.count = k.count;
+  return k.done;
 }
+
+// The standardisation of the targets: center 0 and spread 1 without.
+struct Targets {
+  In<double> center, spread;
+};
 
 // A learner between two refreshes of its frame, which takes rows one by one.
 template <class T>
 class One {
  public:
-  // As for `lane`; targets = (centers, spreads) of the standardisation, 0 and 1 without; out =
-  // (scores, limits), where each row's are left, one per output.
-  One(const std::vector<NodeTuple>& program, const FrameTuple<T>& frame, bool invariant,
-      double clip, const TermsTuple<T>& terms, std::tuple<int64_t, int64_t, int64_t> ring,
-      const Out<double>& state, LossTuple loss, RuleTuple rule, bool intercept, bool needs_norm,
-      const std::tuple<In<double>, In<double>>& targets, const RunningTuple& rows,
-      const RunningTuple& wanted, const std::tuple<Out<double>, Out<double>>& out)
-      : frame_(frame),
+  // `rows` and `wanted`: moments of rows and targets, or null where none are kept; scores and
+  // limits: where each row's are left, one per output.
+  One(const Program& program, const Frame<T>& frame, const Terms<T>& terms, const Ring& ring,
+      const Out<double>& state, const Stepper& stepper, const Targets& targets, const Moments* rows,
+      const Moments* wanted, const Out<double>& scores, const Out<double>& limits)
+      : program_(program),
+        frame_(frame),
         terms_(terms),
-        targets_(targets),
-        out_(out),
         state_(state),
-        rows_(running_of(rows)),
-        wanted_(running_of(wanted)) {
-    nodes_ = nodes_of(program);
-    auto& k = k_;
-    const auto& panels = std::get<0>(terms_);
-    const auto& coef = std::get<2>(terms_);
-    require(panels.ndim() == 3 && coef.ndim() == 3, "terms have three axes");
-    const size_t columns = coef.shape(1);
-    require(state.size() == columns * onkel::kFields && std::get<0>(targets_).size() == columns &&
-                std::get<1>(targets_).size() == columns && std::get<0>(out_).size() == columns &&
-                std::get<1>(out_).size() == columns,
+        targets_(targets),
+        scores_(scores),
+        limits_(limits),
+        y_(static_cast<size_t>(terms.columns())) {
+    if (rows) rows_ = *rows;
+    if (wanted) wanted_ = *wanted;
+    auto& k = k_ = lane_of(program_, frame_, terms_, ring, state_, stepper);
+    require(has(targets.center, k.columns) && has(targets.spread, k.columns) &&
+                has(scores, k.columns) && has(limits, k.columns),
             "one number per output");
-    k.program = {nodes_.data(), static_cast<int>(nodes_.size())};
-    k.d = static_cast<int64_t>(panels.shape(1));
-    k.columns = static_cast<int64_t>(columns);
-    k.center = std::get<0>(frame_).data();
-    k.unit = std::get<1>(frame_).data();
-    k.width = std::get<2>(frame_).data();
-    k.shift = std::get<3>(frame_).data();
-    k.width_t = std::get<4>(frame_).data();
-    k.invariant = invariant;
-    k.clip = clip;
-    k.panels = panels.data();
-    k.norms = std::get<1>(terms_).data();
-    k.coef = coef.data();
-    k.weights = std::get<3>(terms_).data();
-    k.births = std::get<4>(terms_).data();
-    k.capacity = static_cast<int64_t>(panels.shape(0));
-    std::tie(k.head, k.count, k.cap) = ring;
-    k.state = state_.data();
-    k.loss = loss_of(loss);
-    k.rule = rule_of(rule);
-    k.intercept = intercept;
-    k.needs_norm = needs_norm;
+    require((!rows || rows->columns() == k.d) && (!wanted || wanted->columns() == k.columns),
+            "the moments need one number per column");
     k.rows = 1;
-    y_.resize(columns);
     k.y = y_.data();
     k.weight = &weight_;
     k.eta = &eta_;
     k.lam = &lam_;
     k.oldest = &oldest_;
-    k.score = std::get<0>(out_).data();
-    k.limit = std::get<1>(out_).data();
+    k.score = scores_.data();
+    k.limit = limits_.data();
     k.kept = &kept_;
   }
+  One(const One&) = delete;  // it points into itself
 
   // Learns trial `t` at rate `eta` with regularisation `lam`; terms born before `oldest` go, and
-  // the moments fade. False
-  // if this row is not for here, nothing changed.
+  // the moments fade. False if this row is not for here, nothing changed.
   bool learn(const In<T>& x, double y, int64_t t, double eta, double lam, int64_t oldest,
              double fade) {
     return k_.columns == 1 && take(x, &y, t, eta, lam, oldest, fade);
@@ -219,8 +191,7 @@ class One {
       const double scale = std::fabs(k_.state[c * onkel::kFields + onkel::kFieldScale]);
       if (!(std::fabs(y[c]) <= 1e150) || scale < 1e-3 || scale > 1e3)
         return false;  // far: to be folded elsewhere
-      y_[static_cast<size_t>(c)] =
-          (y[c] - std::get<0>(targets_).data()[c]) / std::get<1>(targets_).data()[c];
+      y_[static_cast<size_t>(c)] = (y[c] - targets_.center.data()[c]) / targets_.spread.data()[c];
     }
     k_.x = x.data();
     k_.first_trial = t;
@@ -229,8 +200,8 @@ class One {
     oldest_ = oldest;
     run(k_);
     if (k_.done != 1) return false;
-    rows_.update(x.data(), x.size(), fade);
-    wanted_.update(y, static_cast<size_t>(k_.columns), fade);
+    if (rows_) rows_->take(x.data(), fade);
+    if (wanted_) wanted_->take(y, fade);
     in_raw_units();
     return true;
   }
@@ -238,8 +209,8 @@ class One {
   bool in_raw_units() {
     bool fine = true;
     for (int64_t c = 0; c < k_.columns; ++c) {
-      const double spread = std::get<1>(targets_).data()[c];
-      k_.score[c] = std::get<0>(targets_).data()[c] + spread * k_.score[c];
+      const double spread = targets_.spread.data()[c];
+      k_.score[c] = targets_.center.data()[c] + spread * k_.score[c];
       fine &= std::isfinite(k_.score[c]);
     }
     return fine;
@@ -253,29 +224,34 @@ class One {
     return fine;
   }
 
-  FrameTuple<T> frame_;
-  TermsTuple<T> terms_;
-  std::tuple<In<double>, In<double>> targets_;
-  std::tuple<Out<double>, Out<double>> out_;
+  Program program_;
+  Frame<T> frame_;
+  Terms<T> terms_;
   Out<double> state_;
-  std::vector<onkel::Node> nodes_;
+  Targets targets_;
+  Out<double> scores_, limits_;
   std::vector<double> y_;
   onkel::Lane<T> k_{};
   double eta_ = 0, lam_ = 0, weight_ = 1;
   int64_t oldest_ = 0;
   uint8_t kept_ = 0;
-  Running rows_, wanted_;
+  std::optional<Moments> rows_, wanted_;
 };
 
 template <class T>
-void bind_class(nb::module_& m, const char* name) {
-  using Frame = FrameTuple<T>;
-  using Terms = TermsTuple<T>;
-  nb::class_<One<T>>(m, name)
-      .def(nb::init<const std::vector<NodeTuple>&, const Frame&, bool, double, const Terms&,
-                    std::tuple<int64_t, int64_t, int64_t>, const Out<double>&, LossTuple, RuleTuple,
-                    bool, bool, const std::tuple<In<double>, In<double>>&, const RunningTuple&,
-                    const RunningTuple&, const std::tuple<Out<double>, Out<double>>&>())
+void bind_rows(nb::module_& m) {
+  nb::class_<Block<T>>(m, named<T>("Block").c_str())
+      .def(nb::init<int64_t, const In<T>&, const In<double>&, const In<double>&, const In<double>&,
+                    const In<double>&, const In<int64_t>&>(),
+           "first_trial"_a, "x"_a, "y"_a, "weight"_a, "eta"_a, "lam"_a, "oldest"_a);
+  m.def("lane", &lane<T>, "program"_a, "frame"_a, "terms"_a, "ring"_a, "state"_a, "stepper"_a,
+        "block"_a, "out"_a, "threads"_a);
+  nb::class_<One<T>>(m, named<T>("One").c_str())
+      .def(nb::init<const Program&, const Frame<T>&, const Terms<T>&, const Ring&,
+                    const Out<double>&, const Stepper&, const Targets&, const Moments*,
+                    const Moments*, const Out<double>&, const Out<double>&>(),
+           "program"_a, "frame"_a, "terms"_a, "ring"_a, "state"_a, "stepper"_a, "targets"_a,
+           "rows"_a.none(), "wanted"_a.none(), "scores"_a, "limits"_a)
       .def("learn", &One<T>::learn, nb::arg("x").noconvert(), "y"_a, "t"_a, "eta"_a, "lam"_a,
            "oldest"_a, "fade"_a)
       .def("learn_all", &One<T>::learn_all, nb::arg("x").noconvert(), nb::arg("y").noconvert(),
@@ -289,8 +265,19 @@ void bind_class(nb::module_& m, const char* name) {
 }  // namespace
 
 void bind_lane(nb::module_& m) {
-  m.def("lane_f", &lane<float>);
-  m.def("lane_d", &lane<double>);
-  bind_class<float>(m, "OneF");
-  bind_class<double>(m, "OneD");
+  nb::class_<BlockOutput>(m, "BlockOutput")
+      .def(
+          "__init__",
+          [](BlockOutput* at, const Out<double>& score, const Out<double>& limit,
+             const Out<uint8_t>& kept) { new (at) BlockOutput{score, limit, kept}; },
+          "score"_a, "limit"_a, "kept"_a);
+  nb::class_<Targets>(m, "Targets")
+      .def(
+          "__init__",
+          [](Targets* at, const In<double>& center, const In<double>& spread) {
+            new (at) Targets{center, spread};
+          },
+          "center"_a, "spread"_a);
+  bind_rows<float>(m);
+  bind_rows<double>(m);
 }

@@ -1,82 +1,70 @@
 // The forest for Python: checks what comes, takes the lock, opens and ends transactions.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
-#include <nanobind/stl/vector.h>
 
-#include <algorithm>
-#include <cmath>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
-#include <string>
-#include <system_error>
-#include <thread>
-#include <tuple>
 
-#include "api.hpp"
+#include "bind.hpp"
 #include "forest.hpp"
-
-namespace nb = nanobind;
-using namespace nb::literals;
+#include "threads.hpp"
 
 namespace {
 
 using onkel::Key;
 using onkel::Split;
+using onkel::SplitCode;
 using onkel::Tree;
-using In = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
-using Out = nb::ndarray<double, nb::c_contig, nb::device::cpu>;
-using Ids = nb::ndarray<const int64_t, nb::c_contig, nb::device::cpu>;
-using SplitTuple = std::tuple<int, double, std::vector<double>>;
-
-void require(bool ok, const char* what) {
-  if (!ok) throw std::invalid_argument(std::string("onkel core: ") + what);
-}
+using seam::require;
+using In = seam::In<double>;
+using Out = seam::Out<double>;
+using Ids = seam::In<int64_t>;
 
 const onkel::TreeTable& table() { return onkel::current_table().trees; }
 
-// (kExpPoly, sigma, c) or (kPoly, order, c and then the table, row by row).
-Split split_of(const SplitTuple& text, double weight) {
-  const auto& [kind, number, values] = text;
+// A split as Python hands it over: kExpPoly, sigma, c; or kPoly, order, c and then the table, row
+// by row.
+Split make_split(int kind, double number, const std::vector<double>& values) {
   Split split;
-  split.kind = kind;
-  split.weight = weight;
-  require(std::isfinite(weight), "a weight must be finite");
-  require(kind == onkel::kExpPoly || kind == onkel::kPoly, "unknown kind of split");
-  if (kind == onkel::kExpPoly) {
-    require(values.size() >= 1 && values.size() <= 3, "an exponential split has 1 to 3 terms");
-    require(std::isfinite(number) && number > 0, "sigma must be positive");
-    split.sigma = number;
-    split.rank = static_cast<int>(values.size());
-    std::copy(values.begin(), values.end(), split.c);
-    return split;
+  split.kind = seam::code_of<SplitCode>("split", kind, onkel::kSplitCodeNames);
+  switch (split.kind) {
+    case SplitCode::kExpPoly:
+      require(values.size() >= 1 && values.size() <= 3, "an exponential split has 1 to 3 terms");
+      require(std::isfinite(number) && number > 0, "sigma must be positive");
+      split.sigma = number;
+      split.rank = static_cast<int>(values.size());
+      std::copy(values.begin(), values.end(), split.c);
+      break;
+    case SplitCode::kPoly: {
+      require(number == 1 || number == 2 || number == 3, "a spline has order 1, 2 or 3");
+      split.rank = static_cast<int>(number) + 1;
+      const size_t rank = static_cast<size_t>(split.rank);
+      require(values.size() == rank + 2 * rank * rank, "a spline's table has the wrong size");
+      std::copy_n(values.begin(), rank, split.c);
+      for (size_t k = 0; k < 2 * rank; ++k)
+        std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(rank + k * rank), rank,
+                    split.table[k]);
+      break;
+    }
   }
-  require(number == 1 || number == 2 || number == 3, "a spline has order 1, 2 or 3");
-  split.rank = static_cast<int>(number) + 1;
-  const size_t rank = static_cast<size_t>(split.rank);
-  require(values.size() == rank + 2 * rank * rank, "a spline's table has the wrong size");
-  std::copy_n(values.begin(), rank, split.c);
-  for (size_t k = 0; k < 2 * rank; ++k)
-    std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(rank + k * rank), rank,
-                split.table[k]);
   return split;
 }
 
-std::vector<Split> splits_of(const std::vector<SplitTuple>& texts, const In& weights) {
-  require(!texts.empty() && weights.size() == texts.size(), "one split and weight per coordinate");
-  std::vector<Split> splits;
-  for (size_t j = 0; j < texts.size(); ++j) splits.push_back(split_of(texts[j], weights.data()[j]));
+std::vector<Split> weighted(std::vector<Split> splits, const In& weights) {
+  require(!splits.empty() && weights.size() == splits.size(),
+          "one split and weight per coordinate");
+  for (size_t j = 0; j < splits.size(); ++j) {
+    splits[j].weight = weights.data()[j];
+    require(std::isfinite(splits[j].weight), "a weight must be finite");
+  }
   return splits;
 }
 
 class Forest {
  public:
-  Forest(const std::vector<SplitTuple>& splits, const In& weights, int64_t columns)
-      : columns_(columns) {
+  Forest(const std::vector<Split>& splits, const In& weights, int64_t columns) : columns_(columns) {
     require(columns >= 1 && columns <= 1 << 20, "columns must be at least 1");
-    for (const Split& split : splits_of(splits, weights)) trees_.emplace_back(split, columns);
+    for (const Split& split : weighted(splits, weights)) trees_.emplace_back(split, columns);
   }
   Forest(std::vector<Tree> trees, int64_t columns, int64_t count)
       : trees_(std::move(trees)), columns_(columns), count_(count) {}
@@ -150,7 +138,7 @@ class Forest {
     require(!broken_, "a call has failed in this transaction: roll it back");
     std::vector<onkel::TreeView> views;
     for (const Tree& tree : trees_) views.push_back(tree.view());
-    in_threads(rows_of(X), threads, [&](int64_t first, int64_t count) {
+    share_rows(rows_of(X), threads, 16, [&](int64_t first, int64_t count) {
       table().query(views.data(), static_cast<int64_t>(views.size()), columns_,
                     X.data() + first * static_cast<int64_t>(views.size()), count,
                     out.data() + first * columns_);
@@ -307,39 +295,6 @@ class Forest {
     return points;
   }
 
-  // Each row is summed by one thread in one order: the bits do not depend on how many there are.
-  template <class Work>
-  static void in_threads(int64_t rows, int threads, Work work) {
-    constexpr int64_t grain = 16;
-    const int64_t pieces = std::clamp<int64_t>(threads, 1, rows / grain + 1);
-    const int64_t step = (rows + pieces - 1) / pieces;
-    std::vector<std::thread> pool;
-    pool.reserve(static_cast<size_t>(pieces));
-    bool failed = false;
-    std::mutex note;
-    auto guarded = [&](int64_t first, int64_t count) {
-      try {
-        work(first, count);
-      } catch (const std::bad_alloc&) {
-        std::lock_guard hold(note);
-        failed = true;
-      }
-    };
-    for (int64_t first = 0; first < rows; first += step) {
-      const int64_t count = std::min(step, rows - first);
-      try {
-        if (first + step < rows)
-          pool.emplace_back(guarded, first, count);
-        else
-          guarded(first, count);
-      } catch (const std::system_error&) {  // no more threads to be had: do it here
-        guarded(first, count);
-      }
-    }
-    for (auto& thread : pool) thread.join();
-    if (failed) throw std::bad_alloc();
-  }
-
   std::vector<Tree> trees_;
   int64_t columns_, count_ = 0, stamp_ = 0;
   int64_t count_before_ = 0, columns_before_ = 0;
@@ -347,9 +302,9 @@ class Forest {
   std::unique_ptr<std::shared_mutex> mutex_ = std::make_unique<std::shared_mutex>();
 };
 
-void additive_matrix(const std::vector<SplitTuple>& texts, const In& weights, const In& X,
-                     const In& Z, const Out& out) {
-  const auto splits = splits_of(texts, weights);
+void additive_matrix(const std::vector<Split>& given, const In& weights, const In& X, const In& Z,
+                     const Out& out) {
+  const auto splits = weighted(given, weights);
   require(
       X.ndim() == 2 && Z.ndim() == 2 && X.shape(1) == splits.size() && Z.shape(1) == splits.size(),
       "rows must have one number per coordinate");
@@ -364,8 +319,15 @@ void additive_matrix(const std::vector<SplitTuple>& texts, const In& weights, co
 }  // namespace
 
 void bind_tree(nb::module_& m) {
+  nb::class_<Split>(m, "Split")
+      .def(
+          "__init__",
+          [](Split* at, int kind, double number, const std::vector<double>& values) {
+            new (at) Split(make_split(kind, number, values));
+          },
+          "kind"_a, "number"_a, "values"_a);
   nb::class_<Forest>(m, "Forest")
-      .def(nb::init<const std::vector<SplitTuple>&, const In&, int64_t>(), "splits"_a, "weights"_a,
+      .def(nb::init<const std::vector<Split>&, const In&, int64_t>(), "splits"_a, "weights"_a,
            "columns"_a)
       .def_prop_ro("columns", &Forest::columns)
       .def_prop_ro("count", &Forest::count)
@@ -384,5 +346,5 @@ void bind_tree(nb::module_& m) {
       .def("begin", &Forest::begin)
       .def("commit", &Forest::commit)
       .def("rollback", &Forest::rollback);
-  m.def("additive_matrix", &additive_matrix);
+  m.def("additive_matrix", &additive_matrix, "splits"_a, "weights"_a, "X"_a, "Z"_a, "out"_a);
 }

@@ -1,6 +1,6 @@
 // The fast lane: rows learned in place, a few at a time, while nothing unusual happens. For each
-// handful of rows: sums over the stored terms, the handful against itself and against the terms it
-// may push out, the scalar steps, then the terms are written. What a handful cannot do (a wipe, a
+// few tiles of rows: sums over the stored terms, the rows against themselves and against the terms
+// they may push out, the scalar steps, then the terms are written. What they cannot do (a wipe, a
 // norm that cancelled, a step that is not finite) is left undone for the caller, who has the
 // general path (onkel/learner/terms.py).
 #pragma once
@@ -10,13 +10,13 @@
 #include <memory>
 
 #include "api.hpp"
-#include "hand.hpp"
+#include "row_tile.hpp"
 #include "steps.hpp"
-#include "team.hpp"
+#include "threads.hpp"
 
 namespace {
 
-constexpr int64_t kMostOld = 64;      // terms that a handful of rows may push out
+constexpr int64_t kMostOld = 64;      // terms that a few tiles of rows may push out
 constexpr int kGroups = 4;            // tiles of rows at a time, where there is much to sum
 constexpr int kOldGroups = 4;         // and of terms that may go, for rules that keep the norm
 constexpr int64_t kShared = 1 << 16;  // from so much to sum on
@@ -53,7 +53,7 @@ inline void drop_terms(Lane<T>& k, int64_t n) {
 
 // Writes the rows that were kept behind the terms there are.
 template <class T, int R>
-inline void store_terms(Lane<T>& k, const Hand<T, R>& h, int64_t n, const uint8_t* kept,
+inline void store_terms(Lane<T>& k, const RowTile<T, R>& h, int64_t n, const uint8_t* kept,
                         const double* coef, int64_t first_trial) {
   const int64_t first = slot_of(k, k.count), lane = first % kLanes;
   bool together = lane + n <= kLanes;
@@ -93,8 +93,8 @@ inline bool must_fold(const Lane<T>& k) {
 template <class T, int R>
 struct Scratch {
   static constexpr int64_t rows = kGroups * R, most = kMostOld + rows;
-  static constexpr int hands_at_most = kGroups + kOldGroups;
-  static int64_t asked(const Lane<T>& k) { return k.needs_norm ? hands_at_most * R : rows; }
+  static constexpr int tiles_at_most = kGroups + kOldGroups;
+  static int64_t asked(const Lane<T>& k) { return k.needs_norm ? tiles_at_most * R : rows; }
   explicit Scratch(const Lane<T>& k)
       : reals(2 * (asked(k) + R) * room_for<R>(k.d)),
         numbers(k.d + most + asked(k) * most +
@@ -106,8 +106,8 @@ struct Scratch {
     const int64_t size = R * room_for<R>(k.d);
     rows_at = {numbers.data, reals.data, reals.data + size};
     for (int g = 0; g < asked(k) / R; ++g) {
-      hands[g].q = reals.data + 2 * (g + 1) * size;
-      hands[g].v = hands[g].q + size;
+      row_tiles[g].q = reals.data + 2 * (g + 1) * size;
+      row_tiles[g].v = row_tiles[g].q + size;
     }
   }
   Rows<T, R> rows_at;
@@ -115,8 +115,8 @@ struct Scratch {
   Memory<double> numbers;
   Memory<int64_t> whole;
   Memory<uint8_t> flags;
-  Hand<T, R> hands[hands_at_most];  // the rows, then the terms that may go
-  Tile<T, R> tiles[hands_at_most];
+  RowTile<T, R> row_tiles[tiles_at_most];  // the rows, then the terms that may go
+  Tile<T, R> tiles[tiles_at_most];
   Tile<T, 1> own;
 };
 
@@ -152,6 +152,7 @@ inline StepOutput run_steps(const Lane<T>& k, const Numbers& at, int64_t start, 
   in.rule = k.rule;
   in.intercept = k.intercept;
   in.needs_norm = k.needs_norm;
+  in.budget = k.budget;
   in.stop_scale = 1e-100;
   StepOutput out{};
   out.state = at.state;
@@ -210,21 +211,21 @@ inline void ask(Lane<T>& k, Scratch<T, R>& memory, const Numbers& at, int64_t n,
   const auto size = [n](int g) { return std::min<int64_t>(R, n - g * R); };
   for (int g = 0; g < terms; ++g)
     take_terms<T, R>(k, g * R, std::min<int64_t>(R, old - g * R), memory.rows_at,
-                     memory.hands[kGroups + g]);
+                     memory.row_tiles[kGroups + g]);
   share(rows + terms, [&](int g) {
     const bool row = g < rows;
     const int64_t first = row ? lead + g * R : (g - rows) * R,
                   room = row ? n - g * R : lead - first;
-    const int hand = row ? g : kGroups + g - rows;
-    against_terms<T, R>(k, needs, memory.hands[hand], memory.tiles[hand],
+    const int which = row ? g : kGroups + g - rows;
+    against_terms<T, R>(k, needs, memory.row_tiles[which], memory.tiles[which],
                         {std::min<int64_t>(R, room), old, all, at.base + first * k.columns,
                          at.kernel + first * all});
   });
   double* own = at.kernel + lead * all + old;
-  if (n == 1) own[0] = memory.hands[0].diag[0];
+  if (n == 1) own[0] = memory.row_tiles[0].diag[0];
   for (int g = 0; n > 1 && g < rows; ++g)
     for (int o = 0; o <= g; ++o) {
-      const T* values = among<T, R>(k, needs, memory.hands[g], memory.hands[o], memory.own);
+      const T* values = among<T, R>(k, needs, memory.row_tiles[g], memory.row_tiles[o], memory.own);
       for (int64_t i = 0; i < size(g); ++i)
         for (int64_t j = 0; j < size(o); ++j)
           own[(g * R + i) * all + o * R + j] = static_cast<double>(values[i * R + j]);
@@ -245,13 +246,14 @@ inline bool learn_block(Lane<T>& k, Scratch<T, R>& memory, int64_t start, int64_
   const Numbers at = numbers_of<T, R>(k, memory, n, old);
   const auto size = [n](int g) { return std::min<int64_t>(R, n - g * R); };
   for (int g = 0; g < groups; ++g)
-    if (!take_rows<T, R>(k, start + g * R, size(g), memory.rows_at, memory.hands[g])) return false;
+    if (!take_rows<T, R>(k, start + g * R, size(g), memory.rows_at, memory.row_tiles[g]))
+      return false;
   set_aside(k, at, old);
   ask<T, R>(k, memory, at, n, old, share);
   for (int64_t i = 0; i < n; ++i) {
-    at.diag[old + i] = memory.hands[i / R].diag[i % R];
+    at.diag[old + i] = memory.row_tiles[i / R].diag[i % R];
     at.cap[i] = k.cap;
-    at.hosts[i] = onkel::kNone;
+    at.hosts[i] = onkel::kNoTerm;
     at.kept[i] = at.merged[i] = 0;
   }
   std::copy_n(k.state, columns * onkel::kFields, at.state);
@@ -264,7 +266,7 @@ inline bool learn_block(Lane<T>& k, Scratch<T, R>& memory, int64_t start, int64_
   std::copy_n(at.state, columns * onkel::kFields, k.state);
   std::copy_n(at.kept, n, k.kept + start);
   for (int g = 0; g < groups; ++g)
-    store_terms<T, R>(k, memory.hands[g], size(g), at.kept + g * R, at.coef + g * R * columns,
+    store_terms<T, R>(k, memory.row_tiles[g], size(g), at.kept + g * R, at.coef + g * R * columns,
                       k.first_trial + start + g * R);
   return true;
 }
@@ -290,7 +292,7 @@ inline void learn_rows(Lane<T>& k) {
 template <class T>
 bool look_lane(Lane<T>& k) {
   Scratch<T, 1> memory(k);
-  auto& h = memory.hands[0];
+  auto& h = memory.row_tiles[0];
   if (!take_rows<T, 1>(k, 0, 1, memory.rows_at, h)) return false;
   against_terms<T, 1>(k, needs_of(k.program), h, memory.tiles[0], {1, 0, 1, k.score, nullptr});
   for (int64_t c = 0; c < k.columns; ++c)

@@ -4,34 +4,17 @@
 #include <cmath>
 
 #include "api.hpp"
+#include "formulas.hpp"
 #include "simd.hpp"
 
 namespace {
 
 using onkel::kLanes;
-using onkel::Node;
 using onkel::Panels;
-using onkel::Program;
 using onkel::Queries;
 
 constexpr int kTile = kBytes == 64 ? 8 : 4;  // queries that share each load of a term
 constexpr int kDirect = 4;                   // up to so many features, distances by differences
-
-// Which pair statistics a program reads.
-struct Needs {
-  bool dot = false, dist2 = false, dist1 = false;
-};
-
-inline Needs needs_of(Program program) {
-  Needs n;
-  for (int i = 0; i < program.size; ++i) {
-    const int op = program.nodes[i].op;
-    n.dist2 |= op == onkel::kGaussian || op == onkel::kMatern32 || op == onkel::kMatern52;
-    n.dist1 |= op == onkel::kLaplacian;
-    n.dot |= op == onkel::kLinear || op == onkel::kPolynomial;
-  }
-  return n;
-}
 
 template <class T, int R>
 struct Tile {
@@ -125,62 +108,48 @@ inline void map_tile(const T* in, T* out, Map map) {
   for (int i = 0; i < N; i += Simd<T>::width) store(out + i, map(load<V>(in + i)));
 }
 
-template <class V, class T>
-inline V power(V base, int n) {
-  V result = broadcast<V>(T(1));
-  for (; n > 0; n >>= 1, base = base * base)
-    if (n & 1) result = result * base;
-  return result;
-}
-
 // Runs the postfix program over a tile; the kernel values are left in slot 0.
 template <class T, int R>
 inline void evaluate(Tile<T, R>& tile, Program program) {
   using V = typename Simd<T>::Vec;
   constexpr int N = Tile<T, R>::size;
   int top = -1;
-  for (int i = 0; i < program.size; ++i) {
-    const Node node = program.nodes[i];
-    const T a = T(node.a), b = T(node.b);
-    switch (node.op) {
-      case onkel::kGaussian:
-        map_tile<T, N>(tile.dist2, tile.slot[++top], [a](V x) { return vexp(-a * x); });
-        break;
-      case onkel::kLaplacian:
-        map_tile<T, N>(tile.dist1, tile.slot[++top], [a](V x) { return vexp(-a * x); });
-        break;
-      case onkel::kMatern32:
-      case onkel::kMatern52: {
-        T* out = tile.slot[++top];
-        for (int l = 0; l < N; ++l) out[l] = a * std::sqrt(tile.dist2[l]);
-        if (node.op == onkel::kMatern32)
-          map_tile<T, N>(out, out, [](V s) { return (s + T(1)) * vexp(-s); });
-        else
-          map_tile<T, N>(out, out,
-                         [](V s) { return (s * s * T(1.0 / 3.0) + s + T(1)) * vexp(-s); });
-        break;
-      }
-      case onkel::kLinear:
-        map_tile<T, N>(tile.dot, tile.slot[++top], [](V x) { return x; });
-        break;
-      case onkel::kPolynomial: {
-        const int n = node.c;
-        map_tile<T, N>(tile.dot, tile.slot[++top],
-                       [a, b, n](V x) { return power<V, T>(x * a + b, n); });
-        break;
-      }
-      case onkel::kSum:
-      case onkel::kProduct: {
+  for (int i = 0; i < program.size; ++i)
+    with_formula<T>(program.nodes[i], [&](auto op, auto formula) {
+      if constexpr (op.row.pops == 2) {
         T* left = tile.slot[top - 1];
         const T* right = tile.slot[top--];
-        for (int l = 0; l < N; ++l)
-          left[l] = node.op == onkel::kSum ? left[l] + right[l] : left[l] * right[l];
-        break;
+        for (int l = 0; l < N; l += Simd<T>::width)
+          store(left + l, formula(load<V>(left + l), load<V>(right + l)));
+      } else if constexpr (op.row.pops == 1) {
+        map_tile<T, N>(tile.slot[top], tile.slot[top], formula);
+      } else {
+        const T* in = picked<op.row.reads>(tile.dot, tile.dist2, tile.dist1);
+        T* out = tile.slot[++top];
+        if constexpr (op.row.rooted) {
+          const T a = T(program.nodes[i].a);
+          for (int l = 0; l < N; ++l) out[l] = a * std::sqrt(in[l]);
+          in = out;
+        }
+        map_tile<T, N>(in, out, formula);
       }
-      case onkel::kScale:
-        map_tile<T, N>(tile.slot[top], tile.slot[top], [a](V x) { return a * x; });
-        break;
-    }
+    });
+}
+
+// out[i] = k from the three statistics of pair i, of which those that are not read may be null.
+void evaluate_pairs(Program program, const double* dot, const double* dist2, const double* dist1,
+                    int64_t n, double* out) {
+  Tile<double, 1> tile{};
+  for (int64_t start = 0; start < n; start += kLanes) {
+    const int64_t count = n - start < kLanes ? n - start : kLanes;
+    const auto take = [&](const double* from, double* to) {
+      for (int64_t l = 0; from && l < count; ++l) to[l] = from[start + l];
+    };
+    take(dot, tile.dot);
+    take(dist2, tile.dist2);
+    take(dist1, tile.dist1);
+    evaluate<double, 1>(tile, program);
+    for (int64_t l = 0; l < count; ++l) out[start + l] = tile.slot[0][l];
   }
 }
 

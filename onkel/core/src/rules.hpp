@@ -8,7 +8,9 @@
 namespace {
 
 using onkel::Loss;
+using onkel::LossCode;
 using onkel::Rule;
+using onkel::RuleCode;
 
 // What a loss says of one example: -l', whether it lies outside, l, and where the threshold goes.
 struct Verdict {
@@ -31,41 +33,41 @@ inline Verdict soft_margin(const Loss& loss, double nu, double z, double y, doub
 inline Verdict judge(const Loss& loss, double z, double y, double threshold) {
   const double nu = loss.nu >= 0 ? loss.nu : 0.0;
   switch (loss.code) {
-    case onkel::kSoftMargin:
+    case LossCode::kSoftMargin:
       return soft_margin(loss, nu, z, y, threshold);
-    case onkel::kLogistic: {
+    case LossCode::kLogistic: {
       const double m = y * z;
       const double e = std::exp(-std::fabs(m));
       const double slope = y * (m > 0 ? e / (1 + e) : 1 / (1 + e));
       return {slope, static_cast<double>(m <= 0), std::log1p(e) + (m < 0 ? -m : 0), 0};
     }
-    case onkel::kLeastSquares: {
+    case LossCode::kLeastSquares: {
       const double gap = 1 - y * z;
       return {2 * y * gap, static_cast<double>(y * z <= 0), gap * gap, 0};
     }
-    case onkel::kExponential: {
+    case LossCode::kExponential: {
       const double e = std::exp(-y * z);
       return {y * e, static_cast<double>(y * z <= 0), e, 0};
     }
-    case onkel::kNovelty: {
+    case LossCode::kNovelty: {
       const double outside = z < threshold;
       const double gap = threshold - z;
       return {outside, outside, (gap > 0 ? gap : 0) - loss.extra * threshold, loss.extra - outside};
     }
-    case onkel::kSquared: {
+    case LossCode::kSquared: {
       const double delta = y - z;
       return {delta, 0, 0.5 * delta * delta, 0};
     }
-    case onkel::kAbsolute: {
+    case LossCode::kAbsolute: {
       const double delta = y - z;
       return {sign(delta), 0, std::fabs(delta), 0};
     }
-    case onkel::kEpsilonInsensitive: {
+    case LossCode::kEpsilonInsensitive: {
       const double delta = y - z, gap = std::fabs(delta) - threshold;
       const double outside = gap > 0;
       return {sign(delta) * outside, outside, (gap > 0 ? gap : 0) + nu * threshold, outside - nu};
     }
-    default: {  // Huber
+    case LossCode::kHuber: {
       const double delta = y - z, size = std::fabs(delta);
       const double outside = size > threshold;
       if (size >= threshold) return {sign(delta), outside, size - threshold / 2, outside - nu};
@@ -73,6 +75,7 @@ inline Verdict judge(const Loss& loss, double z, double y, double threshold) {
       return {delta / width, outside, delta * delta / (2 * width), outside - nu};
     }
   }
+  onkel::refuse("loss", static_cast<int>(loss.code));
 }
 
 struct Trial {
@@ -113,33 +116,34 @@ inline Move romma(const Trial& t, double norm2) {
 inline Move move_of(const Rule& rule, double p, const Trial& t, const Verdict& v, const double* s) {
   const double norm2 = s[onkel::kFieldNorm2];
   switch (rule.code) {
-    case onkel::kAlma: {
+    case RuleCode::kAlma: {
       if (rule.extra == 0) return {1, t.eta * t.weight * v.slope, rule.radius};
       if (!(t.kxx > 0)) return {1, 0, rule.radius};
       const double k = s[onkel::kFieldUpdates] + 1;
       return {1, t.weight * v.slope * std::sqrt(2 / (k * (p - 1) * t.kxx)), rule.radius};
     }
-    case onkel::kProjection:
+    case RuleCode::kProjection:
       if (!(t.kxx > 0) || v.value <= 1e-12 * (std::fabs(t.f) + std::fabs(t.y)))
         return {1, 0, rule.radius};  // right already, but for rounding
       return {1, t.weight * v.slope * v.value / t.kxx, rule.radius};
-    case onkel::kRomma: {
+    case RuleCode::kRomma: {
       const double m = t.y * t.f;
       if (!(t.kxx > 0) || (rule.extra > 0 ? m >= 1 - 1e-12 : m > 0)) return {1, 0, HUGE_VAL};
       const Move whole = romma(t, norm2);
       const double shrink = 1 + t.weight * (whole.shrink - 1);
       return {shrink > 0 ? shrink : 0, t.weight * whole.coef, HUGE_VAL};
     }
-    default:
+    case RuleCode::kNorma:
       return {norma_shrink(rule, t, norm2), t.eta * t.weight * v.slope, HUGE_VAL};
   }
+  onkel::refuse("rule", static_cast<int>(rule.code));
 }
 
 // Counts what happened, moves the adaptive numbers and b, and says how f moves.
 inline Move decide(const Loss& loss, const Rule& rule, double p, bool intercept, bool needs_norm,
                    const Trial& t, double* s) {
-  const bool novelty = loss.code == onkel::kNovelty;
-  const bool tuning = rule.code == onkel::kAlma && rule.extra > 0;
+  const bool novelty = loss.code == LossCode::kNovelty;
+  const bool tuning = rule.code == RuleCode::kAlma && rule.extra > 0;
   const double z = t.f + s[onkel::kFieldOffset];
   const double seen = tuning ? (t.kxx > 0 ? z / std::sqrt(t.kxx) : 0) : z;
   const Verdict v = judge(loss, seen, t.y, s[onkel::kFieldThreshold]);
@@ -170,14 +174,14 @@ inline Move decide(const Loss& loss, const Rule& rule, double p, bool intercept,
 }
 
 inline double limit_of(const Loss& loss, const double* s) {
-  return s[loss.code == onkel::kNovelty ? onkel::kFieldAlert : onkel::kFieldThreshold];
+  return s[loss.code == LossCode::kNovelty ? onkel::kFieldAlert : onkel::kFieldThreshold];
 }
 
 // The average hypothesis before this trial, `sum` being that of the f_t(x); its alert threshold.
 inline double mean_of(const Loss& loss, const double* s, double sum, double* limit) {
   const double m = s[onkel::kFieldTrials];
   if (!(m > 1)) return 0;  // f_1 = 0, without rounding
-  if (loss.code == onkel::kNovelty) *limit = s[onkel::kFieldAlertSum] / m;
+  if (loss.code == LossCode::kNovelty) *limit = s[onkel::kFieldAlertSum] / m;
   return (sum + s[onkel::kFieldOffsetSum]) / m;
 }
 

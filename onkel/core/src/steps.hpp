@@ -9,6 +9,7 @@
 
 namespace {
 
+using onkel::BudgetCode;
 using onkel::StepInput;
 using onkel::StepOutput;
 
@@ -39,7 +40,7 @@ struct Block {
 // norm grows by orders of magnitude and falls again as terms leave: few terms are soon summed anew.
 constexpr int64_t kFew = 64;
 inline double settle_norm(Block& b, double square, double before) {
-  const bool wild = b.in.rule.code == onkel::kRomma && b.live <= kFew;
+  const bool wild = b.in.rule.code == RuleCode::kRomma && b.live <= kFew;
   if (square < (wild ? 0.5 : 1e-5) * before) b.out.stale_norm = true;
   return square > 0 ? square : 0;
 }
@@ -77,6 +78,15 @@ inline void drop_front(Block& b, int64_t upto) {
     if (i < b.in.old_count) ++b.out.dropped;
   }
   ++b.front;
+}
+
+// Lets the term go whose turn it is.
+inline void let_go(Block& b, int64_t upto) {
+  switch (b.in.budget) {
+    case BudgetCode::kOldest:
+      return drop_front(b, upto);
+  }
+  onkel::refuse("budget", static_cast<int>(b.in.budget));
 }
 
 // Dropping a term can make f longer.
@@ -201,7 +211,7 @@ void steps(const StepInput& in, StepOutput& out) {
     }
     b.live += b.stored[i];
     while (b.front <= i && (b.live > in.cap[t] || b.birth(b.front) < in.oldest[t]))
-      drop_front(b, i + 1);
+      let_go(b, i + 1);
     if (in.needs_norm && in.rule.radius < HUGE_VAL) keep_in_ball(b);
     stop = must_stop(b, wiped);
   }

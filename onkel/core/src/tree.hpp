@@ -1,5 +1,8 @@
 // Trees: a node's children (or a leaf's points) are summed in one vectorised pass.
 #pragma once
+#include <type_traits>
+
+#include "api.hpp"
 #include "simd.hpp"
 #include "tree_api.hpp"
 
@@ -11,6 +14,7 @@ using onkel::kLeaf;
 using onkel::kMaxRank;
 using onkel::Pairs;
 using onkel::Split;
+using onkel::SplitCode;
 using onkel::TreeView;
 
 constexpr int kWide = Simd<double>::width;
@@ -65,6 +69,20 @@ inline VecD kernel_value(const Split& k, VecD x, VecD y) {
   if constexpr (R == 0) return spline(k, x, y);
   const VecD s = exponent(k.sigma, magnitude(x - y));
   return vexp(-s) * growth<R>(k.c, s, 0);
+}
+
+// Calls use(R) with R as above, a constant.
+template <class Use>
+inline void with_shape(const Split& k, Use use) {
+  switch (k.kind) {
+    case SplitCode::kPoly:
+      return use(std::integral_constant<int, 0>());
+    case SplitCode::kExpPoly:
+      if (k.rank == 1) return use(std::integral_constant<int, 1>());
+      if (k.rank == 2) return use(std::integral_constant<int, 2>());
+      return use(std::integral_constant<int, 3>());
+  }
+  onkel::refuse("split", static_cast<int>(k.kind));
 }
 
 // -- reading -------------------------------------------------------------------------------------
@@ -174,16 +192,7 @@ inline void step_down(Walk& w, int64_t columns) {
 }
 
 inline void step_any(Walk& w, int64_t columns) {
-  switch (w.split->kind == onkel::kPoly ? 0 : w.split->rank) {
-    case 0:
-      return step_down<0>(w, columns);
-    case 1:
-      return step_down<1>(w, columns);
-    case 2:
-      return step_down<2>(w, columns);
-    default:
-      return step_down<3>(w, columns);
-  }
+  with_shape(*w.split, [&](auto R) { step_down<R.value>(w, columns); });
 }
 
 inline void walk_all(Walk* walks, int64_t count, int64_t columns) {
@@ -208,7 +217,7 @@ inline void start_walks(Walk* walks, int64_t count, Pairs pairs, int64_t start,
     w.x = X[pairs.row(start + i) * pairs.coordinates + j];
     w.split = &trees[j].split;
     w.sums = sums + i * columns * kWide;
-    if (w.split->kind == onkel::kPoly) prepare_poly(w);
+    if (w.split->kind == SplitCode::kPoly) prepare_poly(w);
   }
 }
 
@@ -323,16 +332,12 @@ void forest_describe(const Split& k, int64_t columns, onkel::TreeNode* child, in
   array_of(parent, kFan, onkel::kHi)[slot] = last[child->n - 1];
   onkel::branch_ids(parent)[slot] = level ? onkel::branch_ids(child)[0] : onkel::leaf_ids(child)[0];
   onkel::children_of(parent)[slot] = child;
-  switch (k.kind == onkel::kPoly ? 0 : k.rank) {
-    case 0:
-      return describe_poly(k, columns, child, level, parent, slot);
-    case 1:
-      return describe_exp<1>(k, columns, child, level, parent, slot);
-    case 2:
-      return describe_exp<2>(k, columns, child, level, parent, slot);
-    default:
-      return describe_exp<3>(k, columns, child, level, parent, slot);
-  }
+  with_shape(k, [&](auto R) {
+    if constexpr (R.value == 0)
+      describe_poly(k, columns, child, level, parent, slot);
+    else
+      describe_exp<R.value>(k, columns, child, level, parent, slot);
+  });
 }
 
 // -- the dense competitor
@@ -346,16 +351,7 @@ inline void add_values(const Split& k, double x, const double* z, int64_t terms,
 }
 
 inline void add_any(const Split& k, double x, const double* z, int64_t terms, double* out) {
-  switch (k.kind == onkel::kPoly ? 0 : k.rank) {
-    case 0:
-      return add_values<0>(k, x, z, terms, out);
-    case 1:
-      return add_values<1>(k, x, z, terms, out);
-    case 2:
-      return add_values<2>(k, x, z, terms, out);
-    default:
-      return add_values<3>(k, x, z, terms, out);
-  }
+  with_shape(k, [&](auto R) { add_values<R.value>(k, x, z, terms, out); });
 }
 
 // By tiles of terms laid out [coordinate][lane], so that each is read into cache once.

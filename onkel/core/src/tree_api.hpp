@@ -3,20 +3,21 @@
 #pragma once
 #include <cstdint>
 
+#include "algebra.hpp"
+
 namespace onkel {
 
 constexpr int kLeaf = 32;  // points in a leaf
 constexpr int kFan = 16;   // children of a branch
 constexpr int kMaxRank = 4;
 
-enum SplitKind : int { kExpPoly = 0, kPoly = 1 };
-
 // A one-dimensional kernel and how it splits. Mirrored by onkel/core/split.py.
 //   kExpPoly: K = e^{-s} sum_k c_k s^k, s = sigma |p - q|, k < rank
 //   kPoly:    K = sum_r c_r min^{2z-r+1} |p - q|^r + sum_r (p q)^r, r <= z = rank - 1,
 //             which is sum_{k,j} table[k][j] p^k q^j for p <= q, k < 2 rank, j < rank
 struct Split {
-  int kind = kExpPoly, rank = 1;
+  SplitCode kind = SplitCode::kExpPoly;
+  int rank = 1;
   double weight = 1, sigma = 1;
   double c[kMaxRank] = {};
   double table[2 * kMaxRank][kMaxRank] = {};

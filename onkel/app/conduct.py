@@ -1,0 +1,206 @@
+"""A command from its options to its exit code: open or continue, watch, finish."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import stat
+import sys
+import time
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from onkel.app.errors import OutputProblem, StateProblem, UsageProblem
+from onkel.app.live.watch import address_of, dashboard
+from onkel.app.run.dry_run import describe
+from onkel.app.run.prepare import dead_path, opened, prepare, reading_of, settings_of
+from onkel.app.run.progress import Progress, closing
+from onkel.app.run.session import Session
+from onkel.app.run.settings import RunSettings
+
+INTERRUPTED = 130
+
+
+def run(task: str, source: str, options: dict[str, Any]) -> int:
+    """Run a command; return its exit code, or raise RunError."""
+    settings, reading = settings_of(task, options), reading_of(task, options)
+    _check(settings, options)
+    _check_paths(source, options)
+    if options["dry_run"]:
+        print(describe(settings, opened(source, reading), options["as_json"]))
+        return 0
+    try:
+        with contextlib.ExitStack() as stack:
+            signals = stack.enter_context(_Stops())
+            live = None  # its port is taken before an output is
+            if options["dashboard"] is not None:
+                live = stack.enter_context(dashboard(task, source, options["dashboard"]))
+            reading = replace(reading, idle=options["stop_after"], stop=lambda: signals.came)
+            session = prepare(stack, source, settings, reading, options)
+            session.watchers += [live] if live is not None else []
+            return conduct(session, options, signals)
+    except sqlite3.OperationalError as error:
+        raise OutputProblem(f"{options['state']}: cannot be used: {error}.") from None
+    except sqlite3.Error as error:
+        raise StateProblem(f"{options['state']} is damaged: {error}.") from None
+
+
+def _check(settings: RunSettings, options: dict[str, Any]) -> None:
+    settings.estimator()
+    if settings.by_clock and options["time"] is None:
+        raise UsageProblem(
+            f"--memory {settings.memory} goes by the clock: name its column, --time COL."
+        )
+    if options["dashboard"] is not None:
+        address_of(options["dashboard"])
+    if options["replay"] and options["state"] is None:
+        raise UsageProblem("--replay skips what --state knows: give a --state.")
+    if options["report"] and find_spec("bokeh") is None:
+        raise UsageProblem("--report needs Bokeh: pip install 'onkel[report]'.")
+    if options["report"] and not Path(options["report"]).absolute().parent.is_dir():
+        raise UsageProblem(f"--report: there is no folder {Path(options['report']).parent}.")
+
+
+def _check_paths(source: str, options: dict[str, Any]) -> None:
+    """Raise if what is read would be written over, or two things to one file."""
+    written = {"--output": options["output"], "--report": options["report"]}
+    written["--dead-letters"] = dead_path(options)
+    if options["dead_letters"] == "-":
+        raise UsageProblem("--dead-letters is a file: standard output is for results.")
+    seen = {_same(source): "the source"}
+    if options["config"]:
+        seen[_same(options["config"])] = "the --config"
+    for option, path in written.items():
+        if path in (None, "-"):
+            continue
+        if _same(path) in seen:
+            name = seen[_same(path)]
+            raise UsageProblem(f"{option} {path} is {name} as well: give it another name.")
+        seen[_same(path)] = option
+        if options["state"] and _is_own(Path(path), Path(options["state"])):
+            raise UsageProblem(
+                f"{option} {path} is a file of the state's own: give it another name."
+            )
+
+
+def _same(path: str | Path) -> Any:
+    """Return what two names of one file have in common."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return os.path.realpath(path)
+    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else str(path)
+
+
+def _is_own(path: Path, state: Path) -> bool:
+    """Whether a name is one that the state gives its own files."""
+    inside = os.path.realpath(path.parent) == os.path.realpath(state)
+    return inside and (path.name == "lock" or path.name.startswith(("state.sqlite", "models-")))
+
+
+def conduct(session: Session, options: dict[str, Any], signals: _Stops) -> int:
+    """Run a session to its end; show progress and summary where a person watches."""
+    quiet, watched = options["quiet"], sys.stderr.isatty()
+    signals.watch(session)
+    warned = _warn(session, 0, quiet)
+    shown = watched and not quiet and not (options["output"] == "-" and sys.stdout.isatty())
+    progress = Progress(sys.stderr, _columns()) if shown else None
+    if progress is not None:
+        session.watchers.append(progress)
+    begun, before = time.monotonic(), session.counters.rows
+    try:
+        session.run()
+    except OutputProblem:
+        _forget_stdout()
+        raise
+    finally:
+        if progress is not None:
+            progress.close()
+    _warn(session, warned, quiet)
+    _finish(session, options, time.monotonic() - begun, session.counters.rows - before, watched)
+    if signals.came and session.state is not None and watched:
+        print("Interrupted; the same command goes on from here.", file=sys.stderr)
+    return INTERRUPTED if signals.came else 0
+
+
+def _warn(session: Session, shown: int, quiet: bool) -> int:
+    """Print the source's warnings from number `shown` on; return how many there are."""
+    found = session.source.warnings()
+    for warning in [] if quiet else found[shown:]:
+        print(f"onkel: {warning}", file=sys.stderr)
+    return len(found)
+
+
+def _finish(
+    session: Session, options: dict[str, Any], seconds: float, rows: int, watched: bool
+) -> None:
+    if options["report"]:
+        from onkel.app.report.run import page
+
+        html = page(session)
+        try:
+            Path(options["report"]).write_text(html, encoding="utf-8")
+        except OSError as error:
+            raise OutputProblem(f"--report {options['report']}: {error.strerror}.") from None
+    summary = session.summary()
+    stream = sys.stderr if options["output"] == "-" else sys.stdout
+    if options["as_json"]:
+        try:
+            print(json.dumps(summary), file=stream, flush=True)
+        except OSError as error:
+            _forget_stdout()
+            raise OutputProblem(f"the summary cannot be written: {error.strerror}.") from None
+    elif not options["quiet"] and (watched or summary["broken"]):
+        words = closing(summary, session.counters.first_broken, seconds, rows)
+        print(words, file=sys.stderr)
+
+
+def _columns() -> int:
+    return max(shutil.get_terminal_size((100, 24)).columns - 1, 20)
+
+
+def _forget_stdout() -> None:
+    """Let Python end without a second complaint about a pipe that was closed."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class _Stops:
+    """While it is entered, SIGINT and SIGTERM end the run after the present block.
+
+    `came` says whether one has arrived; the source asks it while it waits for the first rows.
+    """
+
+    def __init__(self) -> None:
+        self.session: Session | None = None
+        self.came = False
+        self._before: dict[int, Any] = {}
+
+    def watch(self, session: Session) -> None:
+        """End this session, at once if a signal has come before."""
+        self.session = session
+        if self.came:
+            session.stop()
+
+    def _handle(self, number: int, frame: Any) -> None:
+        self.came = True
+        if self.session is not None:
+            self.session.stop()
+        signal.signal(number, self._before[number])  # a second one ends the process at once
+
+    def __enter__(self) -> _Stops:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *rest: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)

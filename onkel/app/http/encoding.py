@@ -1,0 +1,5 @@
+"""Values as JSON."""
+
+import msgspec
+
+encode = msgspec.json.Encoder().encode

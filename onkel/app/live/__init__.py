@@ -1,0 +1,1 @@
+"""The live page: what models have done lately, thinned, drawn in a browser."""

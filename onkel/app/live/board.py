@@ -1,0 +1,236 @@
+"""What the live page shows: each model's stream, thinned to what a screen can hold.
+
+Whoever learns calls ``publish(model, block)``; whoever draws asks for what is new. A block costs a
+few array operations whatever its size, and a model keeps a bounded ring of buckets: ten a second
+at most, so that fifty thousand examples a second are drawn like five.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel.app.live.drift import Drift
+
+Array = NDArray[Any]
+
+BUCKETS = 600
+"""Kept for each model."""
+PERIOD = 0.1
+"""Seconds that a bucket is open, at least."""
+ALERTS = 20
+"""The latest that are shown with their reasons."""
+
+
+@dataclass
+class Block:
+    """What came of some rows that were predicted, then learned.
+
+    ``value`` is what is drawn: the score (novelty), whether it was a mistake (classification), the
+    size of the error (regression). ``limit`` is the threshold, or the half-width of the interval.
+    ``mark`` says which rows are marked: alerts, mistakes, targets outside.
+    """
+
+    task: str
+    rows: int
+    value: Array | None = None
+    limit: Array | None = None
+    mark: Array | None = None
+    X: Array | None = None
+    names: list[str] | None = None
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    """t, terms, and what else of the model's diagnostics is known."""
+
+
+@dataclass
+class Bucket:
+    """Some rows, summed up."""
+
+    number: int
+    first: int
+    """Example number of the first row, from 1."""
+    rows: int = 0
+    seen: int = 0
+    """Rows that had a value."""
+    low: float = np.inf
+    high: float = -np.inf
+    total: float = 0.0
+    limit: float | None = None
+    marks: int = 0
+    peak: float | None = None
+    """The most extreme marked value: the lowest score, the largest error."""
+
+    def add(self, block: Block) -> None:
+        """Take a block in."""
+        self.rows += block.rows
+        if block.value is None or not len(block.value):
+            return
+        value = block.value
+        self.seen += len(value)
+        self.low, self.high = min(self.low, float(value.min())), max(self.high, float(value.max()))
+        self.total += float(value.sum())
+        if block.limit is not None:
+            self.limit = float(block.limit[-1])
+        marked = value[block.mark] if block.mark is not None else value[:0]
+        if len(marked):
+            self.marks += len(marked)
+            lowest = block.task == "novelty"
+            extreme = float(marked.min() if lowest else marked.max())
+            known = extreme if self.peak is None else self.peak
+            self.peak = min(known, extreme) if lowest else max(known, extreme)
+
+
+class Stream:
+    """One model's recent past."""
+
+    def __init__(self, task: str, now: float) -> None:
+        self.task = task
+        self.t = 0
+        self.rows = 0
+        """Published so far; so are `marks`."""
+        self.marks = 0
+        self.numbers: dict[str, Any] = {}
+        self.drift = Drift()
+        self.alerts: deque[dict[str, Any]] = deque(maxlen=ALERTS)
+        self.buckets: deque[dict[str, Any]] = deque(maxlen=BUCKETS)
+        self.number = 0
+        """Of the next bucket: how many there have been."""
+        self.told = 0
+        """Counts alerts and reasons, so that a reader knows whether it has them all."""
+        self._open: Bucket | None = None
+        self._opened = self._last = now
+        self._speed: deque[tuple[float, int]] = deque([(now, 0)], maxlen=20)
+
+    def add(self, block: Block, now: float) -> None:
+        """Take a block in; close the bucket if it is full."""
+        t, self._last = int(block.numbers.get("t", self.t + block.rows)), now
+        if self._open is None:
+            self._open, self._opened = Bucket(self.number, t - block.rows + 1), now
+        self._open.add(block)
+        self.rows += block.rows
+        self.marks += 0 if block.mark is None else int(block.mark.sum())
+        self.t = t
+        self.numbers.update(block.numbers)
+        if block.X is not None:
+            self.drift.add(block.X, block.names)
+        self.close(now)
+
+    def close(self, now: float) -> None:
+        """Close the open bucket if its time has come."""
+        bucket = self._open
+        if bucket is None or now - self._opened < PERIOD:
+            return
+        self._speed.append((self._last, self.rows))
+        self.buckets.append(self._row(bucket))
+        self.number += 1
+        self._open = None
+
+    def speed(self, now: float) -> float:
+        """Return examples per second over the last buckets; 0 where nothing came of late."""
+        (then, before), (last, after) = self._speed[0], self._speed[-1]
+        if now - self._last > 2.0 or after == before:
+            return 0.0
+        return (after - before) / max(last - then, PERIOD)
+
+    def _row(self, b: Bucket) -> dict[str, Any]:
+        seen = b.seen > 0
+        drift = self.drift.largest()
+        return {
+            "number": b.number,
+            "t": b.first + b.rows - 1,
+            "low": b.low if seen else None,
+            "high": b.high if seen else None,
+            "mean": b.total / b.seen if seen else None,
+            "limit": b.limit,
+            "marks": b.marks,
+            "rows": b.rows,
+            "peak": b.peak,
+            "promised": self.numbers.get("promised"),
+            "realised": self.numbers.get("realised"),
+            "terms": self.numbers.get("terms"),
+            "drift": drift,
+            "speed": self.speed(self._last),
+        }
+
+
+class Board:
+    """The streams of all models.
+
+    Examples
+    --------
+    >>> board = Board(clock=iter([0.0, 0.0, 0.2, 0.2]).__next__)
+    >>> score = np.array([0.5, 0.1])
+    >>> board.publish("a", Block("novelty", 2, score, np.full(2, 0.2), score < 0.2))
+    >>> board.publish("a", Block("novelty", 2, score, np.full(2, 0.2), score < 0.2))
+    >>> found = board.changes("a")
+    >>> found["buckets"][0]["marks"], found["rows"]
+    (2, 4)
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._streams: dict[str, Stream] = {}
+        self._guard = threading.Lock()
+
+    def begin(self, model: str, task: str) -> None:
+        """Show a model that has learned nothing yet."""
+        with self._guard:
+            self._streams.setdefault(model, Stream(task, self._clock()))
+
+    def publish(self, model: str, block: Block) -> None:
+        """Show what came of a block."""
+        with self._guard:
+            now = self._clock()
+            if model not in self._streams:
+                self._streams[model] = Stream(block.task, now)
+            self._streams[model].add(block, now)
+
+    def alert(self, model: str, alert: Mapping[str, Any]) -> None:
+        """Show an alert: ``t``, ``score``, ``threshold``, ``sentence``, ``features``."""
+        with self._guard:
+            stream = self._streams.get(model)
+            if stream is not None:
+                stream.alerts.append(dict(alert))
+                stream.told += 1
+
+    def forget(self, model: str) -> None:
+        """Show a model no longer."""
+        with self._guard:
+            self._streams.pop(model, None)
+
+    def models(self) -> list[dict[str, Any]]:
+        """Return names, tasks and numbers of examples."""
+        with self._guard:
+            return [
+                {"name": name, "task": s.task, "t": s.t, "marks": s.marks}
+                for name, s in sorted(self._streams.items())
+            ]
+
+    def changes(self, model: str, since: int = 0, told: int = -1) -> dict[str, Any] | None:
+        """Return buckets from number `since` on, and the numbers as they are now.
+
+        The alerts are there if they are others than at `told`. None for a model that is not shown.
+        """
+        with self._guard:
+            stream = self._streams.get(model)
+            if stream is None:
+                return None
+            now = self._clock()
+            stream.close(now)
+            found = {
+                "model": model, "task": stream.task, "t": stream.t, "rows": stream.rows,
+                "marks": stream.marks, "next": stream.number, "told": stream.told,
+                "speed": stream.speed(now), "numbers": dict(stream.numbers),
+                "buckets": [b for b in stream.buckets if b["number"] >= since],
+                "drift": stream.drift.table(),
+            }  # fmt: skip
+            if stream.told != told:
+                found["alerts"] = [*stream.alerts]
+            return found

@@ -1,0 +1,150 @@
+"""The live page: its files, and a stream of what is new. Whatever publishes to a board can show it.
+
+The page's own files are small and hand-written; the charts are drawn by Bokeh's own script, which
+comes from its Python package. Nothing is loaded from elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from onkel.app.http.encoding import encode
+from onkel.app.http.problems import Problem
+from onkel.app.http.server import Server
+from onkel.app.live.board import PERIOD, Board
+
+STATIC = Path(__file__).parent / "static"
+FILES = {
+    "page.js": "text/javascript", "charts.js": "text/javascript", "page.css": "text/css",
+    "icon.svg": "image/svg+xml",
+}  # fmt: skip
+BOKEH = ("bokeh.min.js", "bokeh-api.min.js")
+IDLE = 15.0
+"""Seconds after which a silent stream shows that it is alive."""
+
+
+class Page:
+    """The handlers of the page, over one board."""
+
+    def __init__(self, board: Board, service: bool = False, most: int = 64) -> None:
+        self.board = board
+        self.service = service
+        """Whether there is more than the page: an API, metrics."""
+        self.most = most
+        """Streams at once."""
+        self.open = 0
+        self.closing = asyncio.Event()
+        """Set when the server goes: streams end, so that it need not wait for them."""
+
+    def routes(self) -> list[Route]:
+        """Return the page's routes."""
+        return [
+            Route("/", self.index),
+            Route("/static/{file}", self.static),
+            Route("/live", self.models),
+            Route("/live/{name}", self.live),
+        ]
+
+    async def index(self, request: Request) -> Response:
+        """The page."""
+        return FileResponse(STATIC / "index.html", media_type="text/html")
+
+    async def static(self, request: Request) -> Response:
+        """One of the page's files, by a name that is known; nothing else is looked up."""
+        name = request.path_params["file"]
+        if name in FILES:
+            return FileResponse(STATIC / name, media_type=FILES[name])
+        script = bokeh_script(name) if name in BOKEH else None
+        if script is None:
+            raise Problem(404, "not_found", "There is no such file.")
+        week = {"Cache-Control": "max-age=604800"}
+        return FileResponse(script, media_type="text/javascript", headers=week)
+
+    async def models(self, request: Request) -> Response:
+        """The models that can be shown."""
+        found = {"models": self.board.models(), "service": self.service}
+        return Response(encode(found), media_type="application/json")
+
+    async def live(self, request: Request) -> Response:
+        """Server-sent events: what is new of one model, ten times a second at most."""
+        name = request.path_params["name"]
+        if self.board.changes(name) is None:
+            raise Problem(404, "unknown_model", f"There is no model {name[:80]!r}.")
+        if self.open >= self.most:
+            raise Problem(503, "busy", "Too many pages are open.")
+        stream = self._events(name)
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
+
+    async def _events(self, name: str) -> AsyncIterator[bytes]:
+        self.open += 1
+        try:
+            since, told, rows, silent = 0, -1, -1, 0.0
+            while not self.closing.is_set():
+                found = self.board.changes(name, since, told)
+                if found is None:
+                    yield b"event: gone\ndata: {}\n\n"
+                    return
+                state = found["next"], found["told"], found["rows"]
+                if state != (since, told, rows) or 0 < found["speed"] or silent == 0.0:
+                    yield b"data: " + encode(found) + b"\n\n"
+                    (since, told, rows), silent = state, PERIOD
+                elif silent >= IDLE:
+                    yield b": alive\n\n"
+                    silent = PERIOD
+                await asyncio.sleep(PERIOD)
+                silent += PERIOD
+        finally:
+            self.open -= 1
+
+
+def is_public(path: str) -> bool:
+    """Whether a path holds nothing but the page's own files."""
+    return path == "/" or path.startswith("/static/")
+
+
+def bokeh_script(name: str) -> Path | None:
+    """Return where Bokeh's package has its script; None without Bokeh."""
+    found = importlib.util.find_spec("bokeh")
+    if found is None or found.origin is None:
+        return None
+    path = Path(found.origin).parent / "server" / "static" / "js" / name
+    return path if path.is_file() else None
+
+
+class Dashboard:
+    """The page alone, in a thread, for a command that runs: ``with Dashboard(board): ...``.
+
+    Parameters
+    ----------
+    board : Board
+        What the command publishes to.
+    host, port : str, int
+        A loopback address; port 0 takes a free one. ``url`` says where it is.
+    """
+
+    def __init__(self, board: Board, host: str = "127.0.0.1", port: int = 0) -> None:
+        page = Page(board)
+        self._server = Server(page.routes(), host, port, None, is_public, page.closing.set)
+        self._ready = threading.Event()
+        said = lambda url: self._ready.set()  # noqa: E731
+        self._thread = threading.Thread(target=self._server.run, args=(said,), daemon=True)
+        self.url = self._server.url
+
+    def __enter__(self) -> Dashboard:
+        self._thread.start()
+        self._ready.wait(10.0)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._server.stop()
+        self._thread.join(10.0)

@@ -1,0 +1,152 @@
+"""From a running command to the live page."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+from onkel.app.errors import UsageProblem
+from onkel.app.live.board import PERIOD, Block, Board
+from onkel.app.run.session import Session
+from onkel.judge import Marks, marks_of_alerts, marks_of_labels, marks_of_numbers, worst
+
+TASKS = {"detect": "novelty", "classify": "classification", "regress": "regression"}
+SHOWN = 3
+"""Alerts of one block that are shown."""
+
+
+class Live:
+    """Publishes what came of each block to a board; a watcher of a session.
+
+    Parameters
+    ----------
+    board : Board
+        What the page shows.
+    name : str
+        What the stream is called there.
+    """
+
+    def __init__(self, board: Board, name: str) -> None:
+        self.board, self.name = board, name
+        self._seen: Any = None
+        self._next = 0.0
+
+    def __call__(self, session: Session) -> None:
+        """Publish the latest block, once."""
+        if session.last is None or session.last is self._seen:
+            return
+        self._seen = session.last
+        block, columns = session.last
+        task = TASKS[session.settings.task]
+        drawn = marks(task, columns) if columns else Marks()
+        X, names = block.X, session.source.schema.features
+        numbers = self._numbers(session)
+        self.board.publish(
+            self.name,
+            Block(task, len(block.rows), drawn.value, drawn.limit, drawn.mark, X, names, numbers),
+        )
+        if task == "novelty" and columns:
+            self._alerts(block.rows, columns)
+
+    def _numbers(self, session: Session) -> dict[str, Any]:
+        """Return the numbers of the page; those that cost something now and then only."""
+        summary = session.summary()
+        promised, realised = summary.get("rate_promised"), summary.get("rate_realised")
+        if session.settings.task == "classify":
+            realised = summary["mistake_rate"]
+        elif session.settings.nu is not None and session.settings.task == "regress":
+            promised, realised = session.settings.nu, _rest(summary["coverage_realised"])
+        found = {
+            "t": session.counters.rows, "promised": promised, "realised": realised,
+            "mistakes": summary.get("mistakes"),
+        }  # fmt: skip
+        now, model = time.monotonic(), session.models.newest()
+        if now >= self._next and model is not None and model.__sklearn_is_fitted__():
+            self._next = now + PERIOD
+            found["terms"] = int(model.n_terms_)
+        return found
+
+    def _alerts(self, rows: Any, columns: dict[str, Any]) -> None:
+        """Show the alerts of a block that are farthest below their thresholds."""
+        score, limit = (np.asarray(columns[n], float) for n in ("score", "threshold"))
+        for i in sorted(worst(score, limit, np.asarray(columns["alert"], bool), SHOWN)):
+            self.board.alert(
+                self.name,
+                {
+                    "t": int(rows[i]) + 1,
+                    "score": float(score[i]),
+                    "threshold": float(limit[i]),
+                    "sentence": columns["why"][i],
+                    "features": [],
+                },
+            )
+
+
+def _rest(share: float | None) -> float | None:
+    return None if share is None else 1.0 - share
+
+
+def marks(task: str, columns: dict[str, Any]) -> Marks:
+    """Return what is drawn of the rows of a block that have a target."""
+    if task == "novelty":
+        score, limit = (np.asarray(columns[n], float) for n in ("score", "threshold"))
+        return marks_of_alerts(score, limit, np.asarray(columns["alert"], bool))
+    at = [i for i, y in enumerate(columns["target"]) if y is not None]
+    found, target = ([columns[n][i] for i in at] for n in ("prediction", "target"))
+    if task == "classification":
+        return marks_of_labels(found, target)
+    return marks_of_numbers([v or 0.0 for v in found], target, _halves(columns, at))
+
+
+def _halves(columns: dict[str, Any], at: list[int]) -> list[float] | None:
+    """Return half the widths of the intervals; 0 where nothing was known."""
+    if "low" not in columns:
+        return None
+    low, high = ([columns[n][i] for i in at] for n in ("low", "high"))
+    return [0.0 if lo is None else (hi - lo) / 2 for lo, hi in zip(low, high, strict=True)]
+
+
+def address_of(text: str) -> tuple[str, int]:
+    """Return host and port of ``PORT`` or ``HOST:PORT``.
+
+    Examples
+    --------
+    >>> address_of("8080"), address_of("localhost:0")
+    (('127.0.0.1', 8080), ('localhost', 0))
+    """
+    host, _, port = text.rpartition(":")
+    if not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise UsageProblem(f"--dashboard is PORT, or HOST:PORT; got {text!r}.")
+    return host or "127.0.0.1", int(port)
+
+
+@contextlib.contextmanager
+def dashboard(task: str, name: str, address: str) -> Iterator[Live]:
+    """Open a page; what it yields makes a session show itself there."""
+    try:
+        from onkel.app.http.access import is_loopback
+        from onkel.app.live.page import Dashboard
+    except ImportError as error:
+        raise UsageProblem(f"--dashboard needs {error.name}: pip install 'onkel[serve]'.") from None
+    host, port = address_of(address)
+    if not is_loopback(host):
+        raise UsageProblem(
+            f"--dashboard is for this machine alone, 127.0.0.1 or localhost; got {host}. Others "
+            "can look through a tunnel (ssh -L)."
+        )
+    board = Board()
+    shown = PurePath(name).name if name != "-" else "stdin"
+    board.begin(shown, TASKS[task])
+    try:
+        page = Dashboard(board, host, port)
+    except ValueError as error:
+        raise UsageProblem(f"--dashboard: {error}") from None
+    with page:
+        print(f"onkel: the live page is at {page.url}", file=sys.stderr, flush=True)
+        yield Live(board, shown)

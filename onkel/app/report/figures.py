@@ -1,0 +1,54 @@
+"""Plots in the reports' style, in Bokeh, and their legends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from bokeh.models import Range1d
+from bokeh.plotting import figure
+
+Plot = Any  # Bokeh brings no types
+
+# Okabe and Ito's colours: distinct for colour-blind readers too. Each means one thing throughout.
+BLUE, SKY, GREEN, AMBER, RED = "#0072b2", "#56b4e9", "#009e73", "#e69f00", "#d55e00"
+INK, GREY, PALE = "#1f2933", "#6b7680", "#e6e9ec"
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif"
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A plot and its legend, which the page sets as text: that wraps on a narrow screen."""
+
+    plot: Plot
+    legend: tuple[tuple[str, str, str], ...]
+    """Shape (line, dash, dots, band, dot, flag), colour, label."""
+
+
+def empty(label: str, x_range: Range1d, unit: str = "days") -> Plot:
+    """Return a plot in the report's style. No tool is active, so that a finger can scroll past."""
+    plot = figure(
+        height=320, sizing_mode="stretch_width", x_range=x_range, y_axis_label=label,
+        tools="xpan,xbox_zoom,xwheel_zoom,reset", active_drag=None, active_scroll=None,
+        toolbar_location="below", x_axis_label=unit, min_border_right=12,
+    )  # fmt: skip
+    plot.toolbar.logo = None
+    plot.outline_line_color = None
+    plot.grid.grid_line_color = PALE
+    plot.xgrid.grid_line_color = None
+    for axis in (*plot.xaxis, *plot.yaxis):
+        axis.axis_line_color = axis.major_tick_line_color = "#b8c0c7"
+        axis.minor_tick_line_color = None
+        axis.axis_label_text_color = axis.major_label_text_color = GREY
+        axis.axis_label_text_font = axis.major_label_text_font = FONT
+        axis.axis_label_text_font_style = "normal"
+        axis.axis_label_text_font_size = axis.major_label_text_font_size = "12px"
+    return plot
+
+
+def legend_list(keys: tuple[tuple[str, str, str], ...]) -> str:
+    """Return a legend as a list of HTML."""
+    items = (
+        f'<li class="{shape}" style="--c:{color}">{label}</li>' for shape, color, label in keys
+    )
+    return f'<ul class="legend">{"".join(items)}</ul>'

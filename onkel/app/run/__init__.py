@@ -1,0 +1,1 @@
+"""One run of the command: from a source through models to outputs, with checkpoints on the way."""

@@ -1,0 +1,173 @@
+"""One block and one model: what the command counts of it, and which columns it writes.
+
+The rows are judged, and learned, at once; what is only for the reader (counts, ranks, sentences)
+is left to a function that is returned: that can run while the next block is learned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel.app.run.counters import Counters
+from onkel.app.run.precision import narrowed
+from onkel.app.run.settings import RunSettings
+from onkel.judge import Columns, Detect, Judge, Rows, judge_of
+from onkel.streams.sources import Block
+
+Array = NDArray[Any]
+Finish = Callable[[], Columns]
+
+FIRST_EXPLAINED, ROWS_EACH = 200, 50_000
+"""With ``--explain auto``: the first 200 alerts are explained, then one for every 50 000 rows; of
+the others it is said which numbers are far from their means."""
+
+
+class Counting:
+    """What all tasks share; called with a model and a block it returns a function.
+
+    That function counts, and returns columns: one list or array per field of the output, a value
+    per good row.
+    """
+
+    def __init__(self, settings: RunSettings, names: list[str], counters: Counters) -> None:
+        self.settings, self.counters = settings, counters
+        brief = settings.explain != "none"
+        self.judge: Judge = judge_of(settings.estimator(), names, brief=brief, rank_all=False)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The columns of the output."""
+        return tuple(self.judge.fields())
+
+    def rows(self, block: Block) -> Rows:
+        """Return a block's rows, in the precision of the run."""
+        X = narrowed(block.X) if self.settings.precision == "single" else block.X
+        return Rows(X, block.y, block.known, block.time)
+
+    def __call__(self, model: Any, block: Block) -> Finish:
+        """Judge and learn; what is returned counts."""
+        found = self.judge(model, self.rows(block))
+        return lambda: self.counted(found.columns(), block)
+
+    def counted(self, columns: Columns, block: Block) -> Columns:
+        """Count what came of a block, and add the columns that the history sums up."""
+        raise NotImplementedError
+
+    def shown(self, columns: Columns) -> Array:
+        """Return which rows go to the output."""
+        return np.ones(len(next(iter(columns.values()))), bool)
+
+    def sums(self, columns: Columns) -> dict[str, float]:
+        """Return what the history adds up."""
+        raise NotImplementedError
+
+
+class Alerts(Counting):
+    """Of a detector."""
+
+    judge: Detect
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The columns of the output."""
+        return ("score", "threshold", "alert", "rank", "why")
+
+    def __call__(self, model: Any, block: Block) -> Finish:
+        """Judge rows and learn them; alerts are explained by the model before the block."""
+        found = self.judge(model, self.rows(block), self._budget(block))
+        self.counters.explained += found.explained  # at once: the next block's share depends on it
+        warming = 0
+        if self.settings.warmup:
+            before = model.t_ - len(block.rows)
+            warming = int(np.clip(self.settings.warmup - before, 0, len(block.rows)))
+
+        def finish() -> Columns:
+            self.counters.warming += warming
+            return self.counted(found.columns(), block)
+
+        return finish
+
+    def counted(self, columns: Columns, block: Block) -> Columns:
+        """Count alerts."""
+        self.counters.alerts += int(np.count_nonzero(columns["alert"]))
+        return {"why": [None] * len(block.rows), **columns}
+
+    def _budget(self, block: Block) -> float:
+        """Return how many explanations are due: a matter of row numbers, never of time."""
+        wanted = self.settings.explain
+        if wanted in ("all", "none"):
+            return float("inf") if wanted == "all" else 0.0
+        due = FIRST_EXPLAINED + (block.first + block.count) // ROWS_EACH
+        return due - self.counters.explained
+
+    def shown(self, columns: Columns) -> Array:
+        """Return which rows go to the output: alerts, unless everything was asked for."""
+        alert: Array = columns["alert"]
+        return np.ones(len(alert), bool) if self.settings.everything else alert
+
+    def sums(self, columns: Columns) -> dict[str, float]:
+        """Return what the history adds up."""
+        score, limit = columns["score"], columns["threshold"]
+        return {
+            "rows": len(score), "score": float(np.sum(score)),
+            "threshold": float(np.sum(limit)), "alerts": int(np.sum(columns["alert"])),
+        }  # fmt: skip
+
+
+class Mistakes(Counting):
+    """Of a classifier."""
+
+    def counted(self, columns: Columns, block: Block) -> Columns:
+        """Count mistakes; those of the last label repeated, too."""
+        targets = columns["target"]
+        pairs = zip(columns["prediction"], targets, strict=True)
+        wrong = [p != y and y is not None for p, y in pairs]
+        self.counters.mistakes += sum(wrong)
+        if block.keys is None:
+            self._repeat(targets)
+        return {**columns, "wrong": wrong}
+
+    def _repeat(self, targets: list[Any]) -> None:
+        labels = [y for y in targets if y is not None]
+        if labels:
+            before = self.counters.last_label
+            self.counters.unchanged += sum(a != b for a, b in pairwise([before, *labels]))
+            self.counters.last_label = labels[-1]
+
+    def sums(self, columns: Columns) -> dict[str, float]:
+        """Return what the history adds up."""
+        known = sum(y is not None for y in columns["target"])
+        return {"rows": known, "mistakes": sum(columns["wrong"])}
+
+
+class Errors(Counting):
+    """Of a regressor."""
+
+    def counted(self, columns: Columns, block: Block) -> Columns:
+        """Count errors; of intervals, whether they held the target."""
+        targets = columns["target"]
+        pairs = zip(columns["prediction"], targets, strict=True)
+        error = [None if y is None else abs((m or 0.0) - y) for m, y in pairs]
+        self.counters.absolute_error += float(sum(e for e in error if e is not None))
+        self.counters.squared_error += float(sum(e * e for e in error if e is not None))
+        inside = [False] * len(targets)
+        if "low" in columns:
+            triples = zip(targets, columns["low"], columns["high"], strict=True)
+            inside = [y is not None and lo is not None and lo <= y <= hi for y, lo, hi in triples]
+        self.counters.covered += sum(inside)
+        return {**columns, "error": error, "inside": inside}
+
+    def sums(self, columns: Columns) -> dict[str, float]:
+        """Return what the history adds up."""
+        error = [e for e in columns["error"] if e is not None]
+        return {
+            "rows": len(error), "error": float(sum(error)), "covered": sum(columns["inside"]),
+        }  # fmt: skip
+
+
+COUNTINGS: dict[str, type[Counting]] = {"detect": Alerts, "classify": Mistakes, "regress": Errors}

@@ -1,0 +1,73 @@
+"""What a run would do: columns, types, scale, kernel; nothing is learned."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from onkel.app.run.precision import needs_double
+from onkel.app.run.settings import RunSettings
+from onkel.streams.sources import Source
+
+
+def describe(settings: RunSettings, source: Source, as_json: bool = False) -> str:
+    """Return what was inferred from the first rows, in words or as JSON."""
+    found = inferred(settings, source)
+    source.close()
+    return json.dumps(found) if as_json else _in_words(found)
+
+
+def inferred(settings: RunSettings, source: Source) -> dict[str, Any]:
+    """Return columns with kind, role and scale, and the model."""
+    X = source.sample()
+    places = {name: j for j, name in enumerate(source.schema.features)}
+    columns = []
+    for column in source.schema.columns:
+        entry: dict[str, Any] = {"name": column.name, "kind": column.kind, "role": column.role}
+        if column.why:
+            entry["why"] = column.why
+        if column.name in places and len(X):
+            entry |= _scale(X[:, places[column.name]])
+        columns.append(entry)
+    model = settings.estimator()
+    return {
+        "format": source.format, "rows_looked_at": len(X), "columns": columns,
+        "model": repr(model), "kernel": repr(model.part("kernel")),
+        "gamma": settings.gamma or 1.0 / max(len(places), 1),
+        **_precision(settings, X, source.schema.features),
+    }  # fmt: skip
+
+
+def _precision(settings: RunSettings, X: Any, names: list[str]) -> dict[str, Any]:
+    if settings.precision != "auto":
+        return {"precision": settings.precision}
+    blurred = needs_double(X, names)
+    return {"precision": "double" if blurred else "single", "needs_double": blurred}
+
+
+def _scale(values: Any) -> dict[str, Any]:
+    held = values[~np.isnan(values)]
+    if not len(held):
+        return {"missing": len(values)}
+    spread = float(held.std())
+    return {"mean": float(held.mean()), "spread": spread, "missing": int(len(values) - len(held))}
+
+
+def _in_words(found: dict[str, Any]) -> str:
+    rows = [("column", "kind", "role", "mean", "spread", "missing")]
+    for c in found["columns"]:
+        role = c["role"] + (f" ({c['why']})" if "why" in c else "")
+        numbers = [f"{c[n]:.4g}" if n in c else "" for n in ("mean", "spread", "missing")]
+        rows.append((c["name"], c["kind"], role, *numbers))
+    widths = [max(len(str(row[i])) for row in rows) for i in range(6)]
+    table = ["  ".join(f"{v:<{w}}" for v, w in zip(r, widths, strict=True)).rstrip() for r in rows]
+    first = f"{found['format']}, {found['rows_looked_at']} rows looked at, nothing learned"
+    kernel = f"kernel: {found['kernel']}" + (
+        f", gamma {found['gamma']:.4g}" if "gamma" in found["kernel"] else ""
+    )
+    digits = f"numbers: {found['precision']} precision"
+    if found.get("needs_double"):
+        digits += f", for the digits of {', '.join(found['needs_double'])}"
+    return "\n".join([first, "", *table, "", f"model:  {found['model']}", kernel, digits])

@@ -1,0 +1,85 @@
+"""What a state folder holds, told without disturbing a run."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import Any
+
+from onkel.app.errors import StateProblem
+from onkel.app.run.checkpoint import State, model_of
+from onkel.app.run.counters import Counters
+
+_SHOWN = ("terms", "threshold", "kernel", "memory", "bytes")
+
+
+def inspect(folder: str) -> dict[str, Any]:
+    """Return examples, position, generation, settings and models of a state."""
+    state = State(folder, writable=False)
+    try:
+        return _told(state)
+    except sqlite3.Error as error:
+        raise StateProblem(f"{folder} is damaged: {error}.") from None
+    finally:
+        state.close()
+
+
+def _told(state: State) -> dict[str, Any]:
+    settings = state.meta("settings") or {}
+    found = state.checkpoints()
+    if not settings:
+        raise StateProblem(f"{state.folder} holds no state of a run.")
+    counters = Counters.from_dict(found[0].counters) if found and found[0].counters else Counters()
+    generation = found[0].generation if found else 0
+    places = state.places(generation)
+    task = settings["task"]
+    promised = 0.05 if task == "detect" and settings["nu"] is None else settings["nu"]
+    told: dict[str, Any] = {
+        "task": task, "generation": generation, **counters.summary(task, promised),
+        "position": found[0].position if found else None,
+        "outputs": found[0].outputs if found else {},
+        "models": len(places), "bytes": sum(p.length for p in places.values()),
+        "settings": settings, "columns": _columns(state.meta("memo")),
+    }  # fmt: skip
+    if len(places) == 1:
+        told["model"] = _model(state, places)
+    return told
+
+
+def _columns(memo: dict[str, Any] | None) -> list[str]:
+    columns = memo["schema"]["columns"] if memo else []
+    return [c["name"] for c in columns if c["role"] == "feature"]
+
+
+def _model(state: State, places: dict[str, Any]) -> dict[str, Any]:
+    try:
+        model = model_of(state.folder, *places.values())
+    except StateProblem as problem:  # a run that goes on may have removed it meanwhile
+        return {"problem": str(problem)}
+    report = model.diagnostics_
+    return {name: report[name] for name in _SHOWN if name in report}
+
+
+def as_json(found: dict[str, Any]) -> str:
+    """Return everything as JSON."""
+    return json.dumps(found)
+
+
+def as_text(found: dict[str, Any]) -> str:
+    """Return the most important numbers, one per line."""
+    rows = {n: v for n, v in found.items() if n not in ("settings", "model", "outputs", "position")}
+    rows["columns"] = ", ".join(found["columns"])
+    position = found["position"] or {}
+    rows |= {f"position: {n}": position[n] for n in ("row", "line", "offset") if n in position}
+    rows |= {f"output: {path}": f"{size:,} bytes" for path, size in found["outputs"].items()}
+    rows |= {f"model: {n}": v for n, v in found.get("model", {}).items()}
+    changed = {n: v for n, v in found["settings"].items() if v not in (None, "", [], False)}
+    rows |= {f"setting: {n}": v for n, v in changed.items()}
+    width = max(map(len, rows))
+    return "\n".join(f"{name:<{width}}  {_shown(value)}" for name, value in rows.items())
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"

@@ -1,0 +1,155 @@
+"""From options to a session: settings, an open source, outputs; new or continued."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from onkel.app.errors import SourceProblem
+from onkel.app.run.checkpoint import State
+from onkel.app.run.counters import Counters
+from onkel.app.run.outputs import FileSink, Sink, StdoutSink
+from onkel.app.run.precision import precision_of
+from onkel.app.run.session import Session, Sinks
+from onkel.app.run.settings import RunSettings, memory_of
+from onkel.app.run.store import Models, Store
+from onkel.streams.sources import (
+    Reading,
+    Roles,
+    Rules,
+    Source,
+    SourceError,
+    Stopped,
+    open_source,
+)
+
+DEAD = "dead_letters.jsonl"
+
+
+def settings_of(task: str, options: dict[str, Any]) -> RunSettings:
+    """Return the settings that options stand for."""
+    names = {field.name for field in fields(RunSettings)} - {"task", "memory", "output_format"}
+    given = {n: options[n] for n in names if n in options}
+    style = options["output_format"]
+    if style is None:
+        style = "csv" if str(options["output"]).lower().endswith(".csv") else "jsonl"
+    return RunSettings(task, memory=memory_of(options["memory"]), output_format=style, **given)
+
+
+def reading_of(task: str, options: dict[str, Any]) -> Reading:
+    """Return how the source is to be read."""
+    roles = Roles(
+        options.get("target"), task == "classify", options["time"], options["key"],
+        tuple(options["ignore"]), tuple(options["columns"]),
+    )  # fmt: skip
+    ordered = isinstance(memory_of(options["memory"]), str)
+    return Reading(
+        options["format_"], options["delimiter"], options["header"], options["features"],
+        options["follow"], options["replay"], options["block"], options["longest"], roles=roles,
+        rules=Rules(gaps=options["missing"] == "mean", ordered=ordered),
+    )  # fmt: skip
+
+
+def opened(source: str, reading: Reading, *known: Any) -> Source:
+    """Return an open source, or raise SourceProblem."""
+    try:
+        return open_source(source, reading, *known)
+    except Stopped:
+        raise KeyboardInterrupt from None
+    except SourceError as error:
+        raise SourceProblem(str(error)) from None
+
+
+def prepare(
+    stack: contextlib.ExitStack, name: str, settings: RunSettings, reading: Reading,
+    options: dict[str, Any],
+) -> Session:  # fmt: skip
+    """Return a session, new or continued; what must be closed after it goes to the stack."""
+    state = State(options["state"]) if options["state"] is not None else None
+    if state is not None:
+        stack.callback(state.close)
+        state.agree(_identity(settings, reading, options))
+    source = _continued(name, reading, state)
+    stack.callback(source.close)
+    settings = settings.settled(_precision(settings, source, state))
+    sinks = _sinks(options, state)
+    for sink in (sinks.output, sinks.dead):
+        if sink is not None:
+            stack.callback(sink.close)
+    models = Models(settings.estimator, _store(state, stack), options["models_in_memory"])
+    counters = Counters.from_dict(state.last.counters) if state else Counters()
+    return Session(
+        settings, source, models, sinks, state, counters, options["strict"], options["every"],
+        options["stop_after"],
+    )  # fmt: skip
+
+
+def _identity(settings: RunSettings, reading: Reading, options: dict[str, Any]) -> dict[str, Any]:
+    """Return what a restart must not change."""
+    output, dead = options["output"], options["dead_letters"]
+    return {
+        **settings.to_dict(), "target": reading.roles.target, "time": reading.roles.time,
+        "key": reading.roles.key, "ignore": list(reading.roles.ignore),
+        "columns": list(reading.roles.columns), "longest": reading.longest,
+        "output": output if output == "-" else os.path.abspath(output),
+        "dead_letters": dead and os.path.abspath(dead),
+    }  # fmt: skip
+
+
+def _continued(name: str, reading: Reading, state: State | None) -> Source:
+    if state is None:
+        return opened(name, reading)
+    memo = state.meta("memo") if state.last.generation else None
+    source = opened(name, reading, memo, state.last.position)
+    if memo is None:
+        state.note("memo", source.memo())
+    return source
+
+
+def _precision(settings: RunSettings, source: Source, state: State | None) -> str:
+    """Return the precision: as told, as the run began, or as the first rows need it."""
+    if settings.precision != "auto":
+        return settings.precision
+    known = state.meta("precision") if state is not None and state.last.generation else None
+    if known is None:
+        known = precision_of(source)
+        if state is not None:
+            state.note("precision", known)
+    return str(known)
+
+
+def _sinks(options: dict[str, Any], state: State | None) -> Sinks:
+    output: Sink = StdoutSink()
+    if options["output"] != "-":
+        output = _file(Path(options["output"]).absolute(), state)
+    dead = dead_path(options)
+    own = None if options["dead_letters"] else DEAD  # in the state's folder, which may move
+    return Sinks(output, _file(dead, state, own) if dead is not None else None)
+
+
+def dead_path(options: dict[str, Any]) -> Path | None:
+    """Return the file for broken rows, if there is one."""
+    if options["dead_letters"]:
+        return Path(options["dead_letters"]).absolute()
+    return Path(options["state"]).absolute() / DEAD if options["state"] else None
+
+
+def _file(path: Path, state: State | None, name: str | None = None) -> FileSink:
+    name = name or str(path)
+    return FileSink(path, None if state is None else state.last.outputs.get(name), name)
+
+
+def _store(state: State | None, stack: contextlib.ExitStack) -> Store:
+    """Return where models go: the state's store, or a folder that goes when the run ends."""
+    if state is not None:
+        return state.store
+    folder = tempfile.mkdtemp(prefix="onkel-")
+    store = Store(Path(folder), 0, {})
+    stack.callback(shutil.rmtree, folder, ignore_errors=True)
+    stack.callback(store.close)
+    return store

@@ -1,0 +1,77 @@
+"""What a person sees while a run goes on, and at its end."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, TextIO
+
+from onkel.app.run.session import Session
+
+
+class Progress:
+    """One line on the terminal, written anew a few times a second."""
+
+    def __init__(self, stream: TextIO, width: int = 100) -> None:
+        self._stream, self._width = stream, width
+        self._begun = self._shown = time.monotonic()
+        self._recent: list[tuple[float, int]] = []
+
+    def __call__(self, session: Session) -> None:
+        """Show where the run is, at most five times a second."""
+        now = time.monotonic()
+        if not self._recent:
+            self._recent = [(self._begun, session.counters.rows)]
+        if now - self._shown < 0.2:
+            return
+        self._shown = now
+        self._recent = [*self._recent, (now, session.counters.rows)][-25:]
+        text = status(session, self._rate())
+        self._stream.write(f"\r\x1b[2K{text[: self._width]}")
+        self._stream.flush()
+
+    def _rate(self) -> float:
+        (t0, r0), (t1, r1) = self._recent[0], self._recent[-1]
+        return (r1 - r0) / (t1 - t0) if t1 > t0 else 0.0
+
+    def close(self) -> None:
+        """Leave an empty line for what follows."""
+        self._stream.write("\r\x1b[2K")
+        self._stream.flush()
+
+
+def status(session: Session, rate: float) -> str:
+    """Return where a run is, in one line."""
+    counters = session.counters
+    words = [f"{counters.rows:,} rows", f"{rate:,.0f} rows/s", *told(session.summary())]
+    if counters.broken:
+        words.append(f"{counters.broken:,} broken")
+    return " · ".join(words)
+
+
+def told(summary: dict[str, Any]) -> list[str]:
+    """Return what was promised, and what came of it, in words."""
+    words = []
+    if "alerts" in summary:
+        words.append(f"{summary['alerts']:,} alert{'s' * (summary['alerts'] != 1)}")
+        if summary["rate_realised"] is not None:
+            promised = f"{summary['rate_promised']:.3g}"
+            words.append(f"rate {summary['rate_realised']:.3g} (promised {promised})")
+    if summary.get("mistake_rate") is not None:
+        text = f"{summary['mistake_rate']:.2%} mistakes"
+        same = summary.get("mistake_rate_no_change")
+        words.append(text if same is None else f"{text} (repeating the last label: {same:.2%})")
+    if summary.get("mean_absolute_error") is not None:
+        words.append(f"mean absolute error {summary['mean_absolute_error']:.4g}")
+    if summary.get("coverage_realised") is not None:
+        promised = f"{summary['coverage_promised']:.3g}"
+        words.append(f"coverage {summary['coverage_realised']:.3g} (promised {promised})")
+    return words
+
+
+def closing(summary: dict[str, Any], first_broken: str, seconds: float, rows: int) -> str:
+    """Return the last words of a run."""
+    rate = f"{rows / seconds:,.0f} rows/s" if seconds > 0 else ""
+    text = " · ".join([f"{summary['rows']:,} rows", rate, *told(summary)])
+    if summary["broken"]:
+        text += f"\n{summary['broken']:,} broken rows, the first: {first_broken}"
+    return text

@@ -1,0 +1,257 @@
+"""A run: source, then models, then outputs, and checkpoints in between.
+
+Three things go on at once: the next block is read, the present one is learned, what came of the
+last one is written. Before a checkpoint all that was learned is written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from onkel.app.errors import RunError, SourceProblem
+from onkel.app.run.checkpoint import Checkpoint, State
+from onkel.app.run.counters import Counters
+from onkel.app.run.counting import COUNTINGS, Finish
+from onkel.app.run.outputs import FileSink, Sink, header, lines
+from onkel.app.run.settings import RunSettings
+from onkel.app.run.store import Models
+from onkel.streams.sources import Block, Source, SourceError, ahead
+
+
+@dataclass
+class Sinks:
+    """Where results and broken rows go."""
+
+    output: Sink
+    dead: Sink | None = None
+
+    def positions(self) -> dict[str, int]:
+        """Wait until the disk has everything; return the files' lengths."""
+        sinks = [sink for sink in (self.output, self.dead) if isinstance(sink, FileSink)]
+        return {sink.name: sink.sync() for sink in sinks if sink.regular}
+
+
+@dataclass
+class Session:
+    """Everything that one run needs; `run` runs it.
+
+    Parameters
+    ----------
+    settings, source, models, sinks
+        What is learned, from where, by which models, and where results go.
+    state : State, optional
+        Makes it durable.
+    counters : Counters
+        Of an earlier run, or new ones.
+    strict : bool
+        Whether the first broken row ends the run.
+    every : float
+        Seconds between checkpoints.
+    idle : float, optional
+        A live source that brings nothing for so many seconds ends the run.
+    watchers : list of functions
+        Called with the session after each block, and when nothing came for a moment.
+    """
+
+    settings: RunSettings
+    source: Source
+    models: Models
+    sinks: Sinks
+    state: State | None = None
+    counters: Counters = field(default_factory=Counters)
+    strict: bool = False
+    every: float = 1.0
+    idle: float | None = None
+    watchers: list[Callable[[Session], None]] = field(default_factory=list)
+    stopping: bool = False
+    last: tuple[Block, dict[str, Any]] | None = None
+    """The latest block and what came of it, for who watches."""
+
+    def __post_init__(self) -> None:
+        schema = self.source.schema
+        self.counting = COUNTINGS[self.settings.task](self.settings, schema.features, self.counters)
+        self._position = self.state.last.position if self.state else None
+        self._saved, self._heard, self._dirty = time.monotonic(), time.monotonic(), False
+        self._writer = ThreadPoolExecutor(1, "onkel-writer")
+        self._written: Future[None] | None = None
+
+    @property
+    def fields(self) -> list[str]:
+        """The columns of the output."""
+        schema = self.source.schema
+        first = ["row"] + ["id"] * (self.source.format == "kafka")
+        first += [role for role in ("time", "key") if schema.at(role) is not None]
+        return [*first, *self.counting.fields]
+
+    # -- running -------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Read everything there is; commit at the end, and on the way."""
+        if self.sinks.output.position == 0 and self.counters.rows == 0:
+            self.sinks.output.write(header(self.fields, self.settings.output_format))
+        try:
+            with contextlib.closing(self._blocks()) as blocks:
+                for block in blocks:
+                    self._step(block)
+                    if self.stopping:
+                        break
+        except SourceError as error:
+            self.save()
+            raise SourceProblem(str(error)) from None
+        finally:
+            self._writer.shutdown()
+        self.save()
+
+    def _blocks(self) -> Any:
+        """Return the source's blocks; those of a file are read while others are learned."""
+        blocks = self.source.blocks()
+        return blocks if self.source.live else ahead(blocks)
+
+    def _step(self, block: Block | None) -> None:
+        now = time.monotonic()
+        if block is not None:
+            self.handle(block)
+            self._heard, self._dirty = now, True
+        elif self.idle is not None and now - self._heard >= self.idle:
+            self.stopping = True
+        if block is None:
+            self._settle()
+            self._watch()
+        if self.state is not None and self._dirty and now - self._saved >= self.every:
+            self.save()
+
+    def _watch(self) -> None:
+        for watch in self.watchers:
+            watch(self)
+
+    def _settle(self) -> None:
+        """Wait until all that was learned is written."""
+        if self._written is not None:
+            self._written.result()
+            self._written = None
+
+    def stop(self) -> None:
+        """End the run after the present block."""
+        self.stopping = True
+
+    def save(self) -> None:
+        """Make a checkpoint."""
+        self._settle()
+        if self.state is None or not self._dirty:
+            return
+        self.models.flush()
+        self.models.compact()
+        self.state.commit(
+            Checkpoint(self._position, self.counters.to_dict(), self.sinks.positions())
+        )
+        self._saved, self._dirty = time.monotonic(), False
+
+    # -- one block -----------------------------------------------------------------------------
+
+    def handle(self, block: Block) -> None:
+        """Judge and learn a block; what came of it is written while the next one is learned."""
+        self._keep_broken(block)
+        try:
+            finish = self._judged(block)
+        except ValueError as error:
+            last = block.first + block.count - 1
+            raise RunError(f"rows {block.first} to {last} cannot be learned: {error}") from None
+        self._settle()
+        self._position = block.position
+        self._written = self._writer.submit(self._finish, block, finish)
+
+    def _finish(self, block: Block, finish: Finish) -> None:
+        """Count and write what came of a block, and show it."""
+        columns = finish() if len(block.rows) else {}
+        self.counters.rows += block.count
+        self.counters.broken += len(block.bad)
+        self.counters.predicted += len(block.rows)
+        self.counters.examples += int(block.known.sum())
+        if columns:
+            self._write(block, columns)
+            self.counters.history.add(block.first, self.counting.sums(columns))
+        self.last = block, columns
+        self._watch()
+
+    def _keep_broken(self, block: Block) -> None:
+        """Write broken rows to where they can be looked at, or stop at the first."""
+        if block.bad and self.strict:
+            bad = block.bad[0]
+            raise SourceProblem(f"line {bad.line}: {bad.reason} (--strict): {bad.text[:80]!r}")
+        if block.bad and not self.counters.first_broken:
+            self.counters.first_broken = f"line {block.bad[0].line}: {block.bad[0].reason}"
+        if block.bad and self.sinks.dead is not None:
+            columns = {n: [getattr(b, n) for b in block.bad] for n in _BAD}
+            self.sinks.dead.write(lines(columns, "jsonl"))
+
+    def _judged(self, block: Block) -> Finish:
+        if block.keys is None:
+            return self.counting(self.models.get(""), block) if len(block.rows) else dict
+        parts = [(which, block.part(which)) for which in _by_key(block.keys)]
+        found = [(w, self.counting(self.models.get(_first(p.keys)), p)) for w, p in parts]
+        return lambda: _scattered([(w, finish()) for w, finish in found], len(block.rows))
+
+    def _write(self, block: Block, columns: dict[str, Any]) -> None:
+        shown = np.flatnonzero(self.counting.shown(columns)).tolist()
+        if not shown:
+            return
+        given = {"row": block.rows, "id": block.ids, "time": block.stamps, "key": block.keys}
+        all_columns = {**given, **columns}
+        chosen = {name: _picked(all_columns[name], shown) for name in self.fields}
+        self.sinks.output.write(lines(chosen, self.settings.output_format))
+        if self.settings.task == "detect":
+            self._note(chosen)
+
+    def _note(self, chosen: dict[str, list[Any]]) -> None:
+        alerts = [i for i, alert in enumerate(chosen["alert"]) if alert][-50:]
+        self.counters.note([{n: _plain(c[i]) for n, c in chosen.items()} for i in alerts])
+
+    def summary(self) -> dict[str, Any]:
+        """Return the numbers that the run is judged by."""
+        return self.counters.summary(self.settings.task, self.settings.promised)
+
+
+_BAD = ("row", "line", "reason", "text")
+
+
+def _first(keys: list[str] | None) -> str:
+    assert keys
+    return keys[0]
+
+
+def _by_key(keys: list[str]) -> list[np.ndarray[Any, Any]]:
+    """Return the places of each key, keys in the order of their appearance."""
+    places: dict[str, list[int]] = {}
+    for i, key in enumerate(keys):
+        places.setdefault(key, []).append(i)
+    return [np.array(at) for at in places.values()]
+
+
+def _scattered(found: list[tuple[Any, dict[str, Any]]], count: int) -> dict[str, Any]:
+    """Return the columns of several models in the order of the rows."""
+    columns: dict[str, Any] = {}
+    for which, part in found:
+        for name, values in part.items():
+            whole = columns.setdefault(name, np.empty(count, object))
+            for i, value in zip(which.tolist(), _listed(values), strict=True):
+                whole[i] = value
+    return columns
+
+
+def _listed(values: Any) -> list[Any]:
+    return values.tolist() if isinstance(values, np.ndarray) else list(values)
+
+
+def _picked(values: Any, at: list[int]) -> list[Any]:
+    return values[at].tolist() if isinstance(values, np.ndarray) else [values[i] for i in at]
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and value != value else value

@@ -1,0 +1,194 @@
+"""Models on disk: one file per generation, each holding the models that changed in it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from onkel.app.disk import sync_folder
+from onkel.app.errors import OutputProblem, StateProblem
+from onkel.app.run import faults
+from onkel.files import dumps, loads
+
+SUFFIX = ".onkel"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a model lies."""
+
+    file: str
+    offset: int
+    length: int
+
+
+class Store:
+    """Files of models in a folder.
+
+    A generation's file holds, one after another, the models that changed since the last one. With
+    a single model it is that model's own file, which ``onkel.load`` reads.
+    """
+
+    def __init__(self, folder: Path, generation: int, places: dict[str, Place]) -> None:
+        self.folder, self.generation = folder, generation
+        self.places = places
+        """Where each key's newest model lies."""
+        self.changed: dict[str, Place] = {}
+        """Those of the generation that is being written."""
+        self._file: BinaryIO | None = None
+        self._name, self._end = "", 0
+
+    def put(self, key: str, data: bytes) -> None:
+        """Write a model to the present generation's file."""
+        try:
+            file = self._opened()
+            if faults.waits_for("model"):
+                file.write(data[: len(data) // 2])
+                file.flush()
+            faults.reach("model")
+            file.seek(self._end)
+            file.write(data)
+        except OSError as error:
+            raise OutputProblem(f"{self.folder}: cannot be written: {error.strerror}.") from None
+        self.places[key] = self.changed[key] = Place(self._name, self._end, len(data))
+        self._end += len(data)
+
+    def _opened(self) -> BinaryIO:
+        if self._file is None:
+            self._name, self._end = f"models-{self.generation + 1}{SUFFIX}", 0
+            self._file = open(self.folder / self._name, "w+b")  # noqa: SIM115
+        return self._file
+
+    def get(self, key: str) -> bytes | None:
+        """Return a key's newest model."""
+        place = self.places.get(key)
+        if place is None:
+            return None
+        if self._file is not None and place.file == self._name:
+            self._file.flush()
+        return read(self.folder, place)
+
+    def finish(self) -> dict[str, Place]:
+        """Wait until the disk has everything; return what changed since the last time."""
+        if self._file is not None:
+            try:
+                self._file.flush()
+                os.fsync(self._file.fileno())
+                self._file.close()
+            except OSError as error:
+                raise OutputProblem(
+                    f"{self.folder}: cannot be written: {error.strerror}."
+                ) from None
+            self._file = None
+        sync_folder(self.folder)
+        self.generation += 1
+        changed, self.changed = self.changed, {}
+        return changed
+
+    def close(self) -> None:
+        """Close what is open; what was not finished counts for nothing."""
+        if self._file is not None:
+            with contextlib.suppress(OSError):  # a full disk: nothing of it was needed
+                self._file.close()
+            self._file = None
+
+    def sizes(self) -> tuple[int, int]:
+        """Return the bytes that are in use, and those on disk."""
+        used = sum(place.length for place in self.places.values())
+        return used, sum(p.stat().st_size for p in self.folder.glob(f"models-*{SUFFIX}"))
+
+    def remove_all_but(self, files: set[str]) -> None:
+        """Remove files that nothing refers to."""
+        open_now = {self._name} if self._file is not None else set()
+        for path in sorted(self.folder.glob(f"models-*{SUFFIX}")):
+            if path.name not in files | open_now:
+                path.unlink(missing_ok=True)
+                faults.reach("cleanup")
+
+
+def read(folder: Path, place: Place) -> bytes:
+    """Return the bytes at a place, or raise StateProblem."""
+    try:
+        with open(folder / place.file, "rb") as file:
+            file.seek(place.offset)
+            data = file.read(place.length)
+    except OSError as error:
+        raise StateProblem(f"{folder / place.file}: cannot be read: {error.strerror}.") from None
+    if len(data) != place.length:
+        raise StateProblem(f"{folder / place.file} is damaged: it ends too soon.")
+    return data
+
+
+class Models:
+    """Models by key, a bounded number of them in memory; the least recently used go to disk.
+
+    Parameters
+    ----------
+    make : function
+        Returns a new model.
+    store : Store, optional
+        Where models go; None: they stay in memory, all of them.
+    most : int
+        So many are held in memory.
+    """
+
+    def __init__(self, make: Callable[[], Any], store: Store | None, most: int = 1000) -> None:
+        self._make, self.store, self.most = make, store, most
+        self._held: OrderedDict[str, Any] = OrderedDict()
+        self._changed: set[str] = set()
+
+    def get(self, key: str) -> Any:
+        """Return the model of a key, a new one if it is not known; it is expected to change."""
+        self._changed.add(key)
+        if key in self._held:
+            self._held.move_to_end(key)
+            return self._held[key]
+        data = self.store.get(key) if self.store is not None else None
+        model = self._held[key] = self._make() if data is None else self._loaded(key, data)
+        self._shrink()
+        return model
+
+    def _loaded(self, key: str, data: bytes) -> Any:
+        try:
+            return loads(data)
+        except ValueError as error:
+            assert self.store is not None
+            file = self.store.folder / self.store.places[key].file
+            raise StateProblem(f"{file} is damaged, at key {key!r}: {error}") from None
+
+    def _shrink(self) -> None:
+        while self.store is not None and len(self._held) > self.most:
+            key, model = self._held.popitem(last=False)
+            if key in self._changed:
+                self.store.put(key, dumps(model))
+                self._changed.discard(key)
+
+    def flush(self) -> None:
+        """Write every model that changed."""
+        if self.store is not None:
+            for key in sorted(self._changed):
+                self.store.put(key, dumps(self._held[key]))
+        self._changed.clear()
+
+    def compact(self) -> None:
+        """Write models anew that lie in old files, where most of what those hold is outdated."""
+        assert self.store is not None
+        used, there = self.store.sizes()
+        if there > 4 * used + 2**20:
+            for key in [k for k in self.store.places if k not in self.store.changed]:
+                data = self.store.get(key)
+                assert data is not None
+                self.store.put(key, data)
+
+    def __len__(self) -> int:
+        """Number of keys known."""
+        return len(self._held.keys() | (self.store.places.keys() if self.store else set()))
+
+    def newest(self) -> Any | None:
+        """Return the model used last, or None."""
+        return next(reversed(self._held.values()), None)

@@ -1,0 +1,51 @@
+"""One way to judge rows for every door: the command, the service, Spark.
+
+``judge_of(model)`` returns what judges rows for a model: each row before it is learned, in as few
+calls as rows with and without targets allow. What comes of them is a table of columns, of which the
+doors make lines, JSON or frames.
+"""
+
+from onkel.judge.answers import OUTPUTS, answer, predict
+from onkel.judge.marks import Marks, marks_of_alerts, marks_of_labels, marks_of_numbers
+from onkel.judge.ranks import ranks_at
+from onkel.judge.reasons import briefly, explained, worst
+from onkel.judge.rows import NamedRows, Rows, named
+from onkel.judge.tasks import (
+    Classify,
+    Columns,
+    Detect,
+    Detected,
+    Intervals,
+    Judge,
+    Predicted,
+    Regress,
+    forgets_by_clock,
+    judge_of,
+)
+
+__all__ = [
+    "OUTPUTS",
+    "Classify",
+    "Columns",
+    "Detect",
+    "Detected",
+    "Intervals",
+    "Judge",
+    "Marks",
+    "NamedRows",
+    "Predicted",
+    "Regress",
+    "Rows",
+    "answer",
+    "briefly",
+    "explained",
+    "forgets_by_clock",
+    "judge_of",
+    "marks_of_alerts",
+    "marks_of_labels",
+    "marks_of_numbers",
+    "named",
+    "predict",
+    "ranks_at",
+    "worst",
+]

@@ -1,0 +1,81 @@
+"""Reasons for alerts: explanations of the worst, a few words on the others.
+
+An explanation asks the model and costs some hundred rows; the few words only compare a row with
+the means of its features.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel.explain import AlertExplanation
+
+Array = NDArray[Any]
+
+FAR = 2.0
+"""A second feature is named if it is so many spreads from its mean."""
+
+
+def worst(score: Array, limit: Array, alert: Array, most: int) -> list[int]:
+    """Return the places of the alerts farthest below their thresholds, the farthest first.
+
+    Examples
+    --------
+    >>> score, alert = np.array([0.3, 0.1, 0.9, 0.2]), np.array([True, True, False, True])
+    >>> worst(score, np.full(4, 0.5), alert, 2)
+    [1, 3]
+    """
+    at = np.flatnonzero(alert)
+    found: list[int] = at[np.argsort((score - limit)[at], kind="stable")][:most].tolist()
+    return found
+
+
+def explained(model: Any, row: Any, **seen: float) -> AlertExplanation:
+    """Return why a row was an alert, by a model as it was before it learned the row.
+
+    `seen` is what was found then (``score``, ``threshold``, ``rank``): rows of the same block that
+    came earlier may have moved it.
+    """
+    return replace(model.explain(row), **seen, alert=True, warming=False)
+
+
+def briefly(X: Array, mean: Array, spread: Array, names: list[str]) -> list[str]:
+    """Return, for each row, which features are farthest from their means.
+
+    Unlike an explanation it does not ask the model: a row can be unusual as a whole although each
+    of its numbers is near its mean.
+
+    Examples
+    --------
+    >>> briefly(np.array([[5.0, 1.0], [0.1, -8.0]]), np.zeros(2), np.ones(2), ["a", "b"])
+    ['a 5.00 is 5.0 spreads above its mean.', 'b -8.00 is 8.0 spreads below its mean.']
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        z = np.nan_to_num((X - mean) / spread)
+    first = np.argsort(-np.abs(z), axis=1, kind="stable")[:, :2]
+    far = np.take_along_axis(z, first, axis=1).tolist()
+    rows = zip(first.tolist(), far, X.tolist(), strict=True)
+    digits = [_digits(s) for s in spread.tolist()]
+    return [_sentence(at, zs, row, names, digits) for at, zs, row in rows]
+
+
+def _sentence(
+    at: list[int], far: list[float], row: list[float], names: list[str], digits: list[int]
+) -> str:
+    said: list[str] = []
+    for j, z in zip(at, far, strict=True):
+        if said and abs(z) < FAR:
+            break
+        side = "above" if z > 0 else "below"
+        value = f"{row[j]:.{digits[j]}f}" if abs(row[j]) < 1e9 else f"{row[j]:.4g}"
+        said.append(f"{names[j]} {value} is {abs(z):.1f} spreads {side} its mean")
+    return ", ".join(said) + "."
+
+
+def _digits(spread: float) -> int:
+    """Return how many decimals show a hundredth of a spread."""
+    return int(np.clip(2 - np.floor(np.log10(spread)), 0, 9)) if spread > 0 else 2

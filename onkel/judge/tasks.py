@@ -1,0 +1,315 @@
+"""Some rows and their model: judge each row before it is learned, and say what came of it.
+
+A judge learns at once, and leaves what is only for the reader (ranks, reasons, lists) to
+``columns()`` of what it returns: that can run while the next rows are learned.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel.alerting import RecentScores
+from onkel.clock import is_duration
+from onkel.judge.ranks import ranks_at
+from onkel.judge.reasons import briefly, explained, worst
+from onkel.judge.rows import Rows, named
+from onkel.scaling import Moments
+
+Array = NDArray[Any]
+Columns = dict[str, Any]
+"""By field: a list or an array with one value per row."""
+
+
+@dataclass(frozen=True)
+class Judge:
+    """What a task's rows are asked.
+
+    Parameters
+    ----------
+    names : list of str, optional
+        Of the features; the model is told them with its first rows.
+    by_clock : bool
+        Whether the model forgets by the clock, so that it must be told the times.
+    """
+
+    names: list[str] | None = None
+    by_clock: bool = False
+
+    def fields(self) -> dict[str, str]:
+        """Return the columns and their types; "target" is the type of the target."""
+        raise NotImplementedError
+
+    def __call__(self, model: Any, rows: Rows) -> Detected | Predicted:
+        """Judge and learn rows; where the model refuses them nothing has changed."""
+        raise NotImplementedError
+
+    def learned(self, rows: Rows) -> int:
+        """Return how many of these rows are learned."""
+        return len(rows) if rows.known is None else int(np.count_nonzero(rows.known))
+
+    def _how(self, rows: Rows) -> dict[str, Any]:
+        return {"time": rows.time} if self.by_clock else {}
+
+
+# -- alerts ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Detect(Judge):
+    """Alerts, with scores, thresholds, ranks and reasons.
+
+    Parameters
+    ----------
+    explain : int
+        How many alerts of a call are explained, the worst first; a call may be given another
+        number.
+    brief : bool
+        Whether the other alerts are told in a few words which features are far from their means.
+    rank_all : bool
+        Whether all rows are ranked, or alerts alone.
+
+    Examples
+    --------
+    >>> from onkel import NoveltyDetector
+    >>> model, rng = NoveltyDetector(nu=0.1), np.random.default_rng(0)
+    >>> judge = judge_of(model, ["level", "flow"], explain=1)
+    >>> before = judge(model, Rows(rng.normal(size=(500, 2))))
+    >>> found = judge(model, Rows(np.array([[4.0, 0.0]]))).columns()
+    >>> found["alert"].tolist(), "mostly through level 4.0" in found["why"][0]
+    ([True], True)
+    """
+
+    explain: int = 0
+    brief: bool = False
+    rank_all: bool = True
+
+    def fields(self) -> dict[str, str]:
+        """Return the columns and their types."""
+        numbers = dict.fromkeys(("score", "threshold", "rank"), "double")
+        reasons = {"why": "string"} if self.explain or self.brief else {}
+        return {**numbers, "alert": "boolean", **reasons}
+
+    def learned(self, rows: Rows) -> int:
+        """Return how many of these rows are learned: all."""
+        return len(rows)
+
+    def __call__(self, model: Any, rows: Rows, explain: float | None = None) -> Detected:
+        """Judge and learn; alerts are explained by the model before these rows."""
+        most = self.explain if explain is None else explain
+        earlier = self._earlier(model, most)
+        X = named(model, rows.numbers(), self.names)
+        score, limit, alert = judgement(model, X, **self._how(rows))
+        earlier.recent = earlier.recent or RecentScores(model.recent_.size)
+        due = 0 if earlier.model is None else int(min(most, np.count_nonzero(alert)))
+        return Detected(self, rows, score, limit, alert, earlier, due)
+
+    def _earlier(self, model: Any, most: float) -> Earlier:
+        """Return what must be kept of a model that is about to learn."""
+        if not model.__sklearn_is_fitted__():
+            return Earlier()
+        usual = model.moments_ if self.brief else None
+        if most < 1:
+            return Earlier(model.recent_.copy(), None, usual)
+        kept = copy.copy(model)
+        return Earlier(kept.recent_, kept, usual)
+
+
+@dataclass
+class Earlier:
+    """A detector as it was before some rows: by this they are ranked and explained."""
+
+    recent: RecentScores | None = None
+    model: Any = None
+    """A copy, where it is asked for explanations."""
+    usual: Moments | None = None
+    """The features' moments, where rows are compared with them."""
+
+
+@dataclass
+class Detected:
+    """What a detector said of rows before it learned them."""
+
+    judge: Detect
+    rows: Rows
+    score: Array
+    limit: Array
+    """The thresholds."""
+    alert: Array
+    earlier: Earlier
+    explained: int
+    """How many alerts will be explained."""
+
+    def columns(self) -> Columns:
+        """Return one column per field."""
+        found = {"score": self.score, "threshold": self.limit, "alert": self.alert}
+        found["rank"] = rank = self._ranks()
+        return found | ({"why": self._why(rank)} if "why" in self.judge.fields() else {})
+
+    def _ranks(self) -> Array:
+        recent = self.earlier.recent
+        assert recent is not None
+        if self.judge.rank_all:
+            return ranks_at(recent, self.score, np.arange(len(self.score)))
+        rank, at = np.full(len(self.score), np.nan), np.flatnonzero(self.alert)
+        rank[at] = ranks_at(recent, self.score, at)
+        return rank
+
+    def _why(self, rank: Array) -> list[str | None]:
+        """Return reasons: whole ones for the worst alerts, a few words for the others."""
+        why = self._in_brief()
+        for i in worst(self.score, self.limit, self.alert, self.explained):
+            found = explained(
+                self.earlier.model, self.rows.X[i], score=float(self.score[i]),
+                threshold=float(self.limit[i]), rank=float(rank[i]),
+            )  # fmt: skip
+            why[i] = found.sentence
+        return why
+
+    def _in_brief(self) -> list[str | None]:
+        why: list[str | None] = [None] * len(self.score)
+        usual, names, at = self.earlier.usual, self.judge.names, np.flatnonzero(self.alert)
+        if usual is not None and names is not None and usual.seen.any():
+            said = briefly(self.rows.X[at], usual.mean, usual.spread(), names)
+            for i, text in zip(at.tolist(), said, strict=True):
+                why[i] = text
+        return why
+
+
+def judgement(model: Any, X: Any, **how: Any) -> tuple[Array, Array, Array]:
+    """Let a detector judge rows and learn them; return scores, thresholds, and which are alerts."""
+    score, limit, alert = model.predict_then_learn(X, output="judgement", **how).T
+    return score, limit, alert > 0
+
+
+# -- targets ---------------------------------------------------------------------------------------
+
+
+class Supervised(Judge):
+    """Targets: rows without one are predicted, not learned."""
+
+    def __call__(self, model: Any, rows: Rows) -> Predicted:
+        """Judge stretch by stretch; a model that knows nothing yet predicts None."""
+        parts = [self._stretch(model, rows.part(part)) for part in rows.stretches()]
+        return Predicted(self, rows, parts)
+
+    def _stretch(self, model: Any, rows: Rows) -> list[Any]:
+        """Return, of rows that all have a target or all have none, one column per prediction."""
+        X = rows.numbers()
+        if rows.known is None or rows.known[0]:
+            return self._learn(model, named(model, X, self.names), rows.y, self._how(rows))
+        if model.__sklearn_is_fitted__():
+            return self._look(model, X)
+        return [np.full(len(rows), None)] * (len(self.fields()) - 1)
+
+    def _learn(self, model: Any, X: Any, y: Any, how: dict[str, Any]) -> list[Any]:
+        return [model.predict_then_learn(X, y, **how)]
+
+    def _look(self, model: Any, X: Any) -> list[Any]:
+        return [model.predict(X)]
+
+
+class Classify(Supervised):
+    """Labels."""
+
+    def fields(self) -> dict[str, str]:
+        """Return the columns and their types."""
+        return {"prediction": "target", "target": "target"}
+
+
+class Regress(Supervised):
+    """Numbers."""
+
+    def fields(self) -> dict[str, str]:
+        """Return the columns and their types."""
+        return {"prediction": "double", "target": "target"}
+
+
+class Intervals(Supervised):
+    """Numbers, with intervals."""
+
+    def fields(self) -> dict[str, str]:
+        """Return the columns and their types."""
+        return {**dict.fromkeys(("prediction", "low", "high"), "double"), "target": "target"}
+
+    def _learn(self, model: Any, X: Any, y: Any, how: dict[str, Any]) -> list[Any]:
+        low, high = model.predict_then_learn(X, y, output="interval", **how)
+        return [middle(low, high), low, high]
+
+    def _look(self, model: Any, X: Any) -> list[Any]:
+        low, high = model.predict_interval(X)
+        return [middle(low, high), low, high]
+
+
+def middle(low: Array, high: Array) -> Array:
+    """Return the predictions that intervals lie evenly around."""
+    return low + (high - low) / 2
+
+
+@dataclass
+class Predicted:
+    """What a model said of rows before it learned those that have a target."""
+
+    judge: Supervised
+    rows: Rows
+    parts: list[list[Any]]
+    """Stretch by stretch, an array per prediction."""
+
+    def columns(self) -> Columns:
+        """Return one list per field; None where there is no target, or nothing was known."""
+        fields = self.judge.fields()
+        lists = [[part[i].tolist() for part in self.parts] for i in range(len(fields) - 1)]
+        whole = [list(chain.from_iterable(column)) for column in lists]
+        return dict(zip(fields, [*whole, self._targets()], strict=True))
+
+    def _targets(self) -> list[Any]:
+        assert self.rows.y is not None
+        y: list[Any] = self.rows.y.tolist()
+        if self.rows.known is None:
+            return y
+        return [v if known else None for v, known in zip(y, self.rows.known.tolist(), strict=True)]
+
+
+def forgets_by_clock(model: Any) -> bool:
+    """Whether a model's memory is a duration, so that it must be told the times.
+
+    Examples
+    --------
+    >>> from onkel import KernelClassifier, rules
+    >>> forgets_by_clock(KernelClassifier(rule=rules.Norma(memory="12h")))
+    True
+    """
+    return is_duration(model.get_params().get("rule__memory"))
+
+
+def judge_of(
+    model: Any, names: list[str] | None = None, explain: int = 0, brief: bool = False,
+    rank_all: bool = True,
+) -> Judge:  # fmt: skip
+    """Return what judges rows for a model: by its task, its memory and its loss.
+
+    Parameters
+    ----------
+    model : estimator
+        A mixture has neither a clock nor intervals.
+    names, explain, brief, rank_all
+        As :class:`Judge` and :class:`Detect` have them.
+
+    Examples
+    --------
+    >>> from onkel import KernelRegressor, losses
+    >>> list(judge_of(KernelRegressor(loss=losses.Huber(nu=0.1))).fields())
+    ['prediction', 'low', 'high', 'target']
+    """
+    by_clock = forgets_by_clock(model)
+    if model.task == "novelty":
+        return Detect(names, by_clock, explain, brief, rank_all)
+    if model.task == "classification":
+        return Classify(names, by_clock)
+    intervals = model.get_params().get("loss__nu") is not None
+    return (Intervals if intervals else Regress)(names, by_clock)

@@ -1,0 +1,240 @@
+"""The live page in a real browser, at a desk's and at a phone's width.
+
+``ONKEL_SHOTS=DIR`` keeps the pictures, to be looked at.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.page_checks import AUDIT, FRAMES, INKED
+from helpers.serving import Client, served
+from helpers.sizes import LONG, WHY_NOT
+
+if not LONG:
+    pytest.skip(WHY_NOT, allow_module_level=True)
+pytest.importorskip("bokeh", reason="needs Bokeh: pip install onkel[serve]")
+pytest.importorskip("playwright", reason="needs playwright: pip install onkel[test-all]")
+
+from playwright.sync_api import sync_playwright
+
+from onkel.app.live.board import Block, Board
+from onkel.app.live.page import Dashboard
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+NAMES = ["temperature", "pressure", "flow"]
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs a Chromium on the path")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as player:
+        opened = player.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    """A service with three models that learn all the time; the detector meets faults."""
+    with served(tmp_path_factory.mktemp("state")) as one:
+        kinds = {
+            "plant": ("NoveltyDetector", {"nu": 0.02}, NAMES),
+            "quality": ("KernelClassifier", {}, NAMES),
+            "forecast": ("KernelRegressor", {"loss": {"name": "huber", "nu": 0.1}}, None),
+        }
+        for name, (kind, parameters, features) in kinds.items():
+            body = {"name": name, "kind": kind, "parameters": parameters, "features": features}
+            one.client.ok("POST", "/models", body)
+        stop = threading.Event()
+        thread = threading.Thread(target=feed, args=(one.url, stop))
+        thread.start()
+        yield one
+        stop.set()
+        thread.join()
+
+
+def feed(url, stop):
+    rng, client, count = np.random.default_rng(0), Client(url), 0
+    while not stop.is_set():
+        X = rng.normal([20.0, 2.0, 0.5], [1.0, 0.1, 0.05], size=(40, 3))
+        if count % 12 == 11:
+            X[20:23, 1] += 1.5
+        count += 1
+        send = [("plant", {}), ("quality", {"y": (X[:, 0] > 20).tolist()}),
+                ("forecast", {"y": X[:, 0].tolist(), "output": "interval"})]  # fmt: skip
+        for name, extra in send:
+            client.ok("POST", f"/models/{name}/predict-then-learn", {"X": X.tolist(), **extra})
+        time.sleep(0.03)
+
+
+def opened(browser, url, width, **options):
+    """A page, and the list of what it complains about."""
+    page = browser.new_page(viewport={"width": width, "height": 850}, **options)
+    wrong: list[str] = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda m: wrong.append(m.text) if m.type in ("error", "warning") else None)
+    page.on("request", lambda r: wrong.append(r.url) if not r.url.startswith(url) else None)
+    return page, wrong
+
+
+def until(page, condition, seconds=30.0):
+    """Wait for something to be true; the page's own policy forbids the browser tool's way."""
+    stop = time.monotonic() + seconds
+    while not page.evaluate(condition):
+        assert time.monotonic() < stop, condition
+        time.sleep(0.05)
+
+
+def text(page, selector):
+    return page.locator(selector).inner_text()
+
+
+def shown(page):
+    """The numbers of the tiles, by name."""
+    return dict(zip(page.locator("dt").all_inner_texts(), page.locator("dd").all_inner_texts(),
+                    strict=True))  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_page_shows_the_stream(browser, service, width):
+    page, wrong = opened(browser, service.url, width)
+    page.goto(f"{service.url}/?model=plant")
+    page.wait_for_selector("#alerts li", timeout=30_000)
+    until(page, "document.querySelectorAll('#moments tr').length === 3")
+    page.wait_for_timeout(2500)
+    assert text(page, "h1").startswith("plant") and text(page, "#state") == "live"
+    before = int(shown(page)["examples"].replace(",", ""))
+    assert shown(page)["rate promised"] == "2 %" and shown(page)["rate realised"].endswith("%")
+    assert float(shown(page)["examples per second"].replace(",", "")) > 0
+    until(page, "document.getElementById('alerts').textContent.includes('pressure')")  # fmt: skip
+    until(page, f"parseInt(document.querySelector('dd').textContent.replace(',', '')) > {before}")
+    assert page.locator(".chart .bk-Figure").count() == 5
+    inked = page.evaluate(INKED)
+    assert min(inked) > 150, f"a chart is empty: {inked}"
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(AUDIT) == []
+    keep(page, f"plant-{width}")
+    for name, tile in (("quality", "share of mistakes"), ("forecast", "coverage promised")):
+        page.select_option("#model", name)
+        until(page, f"document.querySelector('h1').textContent.startsWith('{name}')")
+        page.wait_for_timeout(1500)
+        assert shown(page)[tile].endswith("%")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        keep(page, f"{name}-{width}")
+    assert shown(page)["coverage promised"] == "90 %"
+    assert wrong == []
+    page.close()
+
+
+def keep(page, name):
+    folder = os.environ.get("ONKEL_SHOTS")
+    if folder:
+        page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
+
+
+def test_a_keyboard_is_enough(browser, service):
+    page, wrong = opened(browser, service.url, 1280, reduced_motion="reduce")
+    page.goto(f"{service.url}/?model=plant")
+    page.wait_for_selector("#alerts li", timeout=30_000)
+    order: list[str] = []
+    for _ in range(7):  # and three links at the end
+        page.keyboard.press("Tab")
+        order.append(page.evaluate("document.activeElement.id || document.activeElement.className"))
+        ring = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        assert ring != "none", order
+    assert order[:3] == ["skip", "model", "pause"] and "scroll" in order
+    page.focus("#model")
+    page.keyboard.press("ArrowDown")
+    until(page, "!document.querySelector('h1').textContent.startsWith('plant')")
+    page.focus("#pause")
+    page.keyboard.press("Enter")
+    assert page.get_attribute("#pause", "aria-pressed") == "true"
+    page.wait_for_timeout(300)
+    before = shown(page)
+    page.wait_for_timeout(1500)
+    assert shown(page) == before, "a paused page stands still"
+    assert page.evaluate("getComputedStyle(document.getElementById('dot')).animationName") == "none"
+    assert page.get_attribute("#news", "aria-live") == "polite"
+    assert wrong == []
+    page.close()
+
+
+def test_a_token_is_asked_for_and_kept_for_the_session(browser, tmp_path):
+    with served(tmp_path, token="correct-horse-battery") as one:
+        one.client.ok("POST", "/models", {"name": "secret", "kind": "NoveltyDetector"})
+        page, _ = opened(browser, one.url, 390)
+        page.goto(one.url)
+        page.wait_for_selector("#token", state="visible")
+        assert "secret" not in page.content()
+        page.fill("#token", "wrong-horse-battery!")
+        page.keyboard.press("Enter")
+        until(page, "document.getElementById('ask-error').textContent !== ''")
+        page.fill("#token", "correct-horse-battery")
+        page.keyboard.press("Enter")
+        until(page, "document.querySelector('h1').textContent.startsWith('secret')")
+        page.reload()
+        until(page, "document.querySelector('h1').textContent.startsWith('secret')")
+        page.close()
+
+
+def test_the_page_comes_back_when_the_service_does(browser, tmp_path):
+    with served(tmp_path) as one:
+        one.client.ok("POST", "/models", {"name": "a", "kind": "NoveltyDetector"})
+        one.client.ok("POST", "/models/a/learn", {"X": [[1.0], [2.0]]})
+        page, _ = opened(browser, one.url, 1280)
+        page.goto(one.url)
+        until(page, "document.querySelector('h1').textContent.startsWith('a')")
+        port = one.url.rpartition(":")[2]
+    until(page, "document.getElementById('state').textContent.includes('not connected')")
+    board = Board()
+    board.publish("a", Block("novelty", 7, numbers={"t": 7, "terms": 1}))
+    with Dashboard(board, port=int(port)) as shown_again:
+        assert shown_again.url.endswith(port)
+        until(page, "document.querySelector('dd').textContent === '7'")
+    page.close()
+
+
+def test_any_publisher_can_show_the_page(browser):
+    """What a running command does: publish to a board, and serve the page beside its work."""
+    board, rng = Board(), np.random.default_rng(1)
+    with Dashboard(board) as dashboard:
+        stop = threading.Event()
+
+        def work():
+            t = 0
+            while not stop.is_set():  # fifty thousand examples a second
+                score = rng.normal(size=1000)
+                t += 1000
+                numbers = {"t": t, "terms": 100, "promised": 0.05, "realised": 0.05}
+                limit, X = np.full(1000, -1.6), rng.normal(size=(1000, 2))
+                block = Block("novelty", 1000, score, limit, score < limit, X, None, numbers)
+                board.publish("run", block)
+                time.sleep(0.02)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            page, wrong = opened(browser, dashboard.url, 1280)
+            page.goto(dashboard.url)
+            until(page, "document.querySelector('h1').textContent.startsWith('run')")
+            page.wait_for_timeout(3000)
+            assert text(page, "#state") == "live"
+            assert page.evaluate(FRAMES) < 1000, "the page stays quick"
+            assert min(page.evaluate(INKED)) > 150
+            assert wrong == []
+            page.close()
+        finally:
+            stop.set()
+            thread.join()
+        assert Client(dashboard.url).refused("GET", "/models")[0] == 404

@@ -1,0 +1,339 @@
+"""State: kills at chosen and random moments, torn and missing files, full disks, two processes."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import time
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("click", reason="needs click: pip install onkel[cli]")
+from helpers.runs_of import begin, command, environment, json_lines, write_rows
+from helpers.sizes import size
+
+from onkel.app.errors import OutputProblem, StateProblem
+from onkel.app.run import faults
+from onkel.app.run.checkpoint import Checkpoint, State
+from onkel.app.run.outputs import FileSink
+from onkel.app.run.store import read
+
+ROWS = 3000
+HOW = ["--window", 200, "--block", 128, "--every", 0, "--nu", 0.05, "--explain", "auto"]
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    rng = np.random.default_rng(zlib.crc32(b"durable"))
+    folder = tmp_path_factory.mktemp("rows")
+    X = rng.normal(size=(ROWS, 2))
+    keys = [f"k{i}" for i in rng.integers(0, 20, ROWS)]
+    path = write_rows(folder / "rows.csv", X, who=keys)
+    text = path.read_text().splitlines()
+    for i in range(50, len(text), 97):
+        text[i] = "broken," + text[i]
+    path.write_text("\n".join(text) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def uncut(rows, tmp_path_factory):
+    """What a run gives that nobody kills: output and broken rows."""
+    folder = tmp_path_factory.mktemp("uncut")
+    done = command("detect", rows, "--state", folder / "s", "-o", folder / "out", *HOW)
+    assert done.returncode == 0, done.stderr
+    return (folder / "out").read_bytes(), (folder / "s" / "dead_letters.jsonl").read_bytes()
+
+
+def results(folder: Path) -> tuple[bytes, bytes]:
+    return (folder / "out").read_bytes(), (folder / "s" / "dead_letters.jsonl").read_bytes()
+
+
+def run(rows: Path, folder: Path, *more, **env: str):
+    words = ["detect", rows, "--state", folder / "s", "-o", folder / "out", *HOW, *more]
+    return command(*words, env=environment(**env))
+
+
+@pytest.mark.parametrize("point", faults.POINTS)
+@pytest.mark.parametrize("count", size([5], [1, 5]))
+def test_a_death_at_a_chosen_moment_changes_nothing(rows, uncut, tmp_path, point, count) -> None:
+    assert run(rows, tmp_path, ONKEL_FAULT=f"{point}:{count}").returncode == -signal.SIGKILL
+    done = run(rows, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert results(tmp_path) == uncut
+
+
+@pytest.mark.long
+def test_deaths_one_after_another(rows, uncut, tmp_path) -> None:
+    for i, point in enumerate(faults.POINTS * 2):
+        run(rows, tmp_path, ONKEL_FAULT=f"{point}:{1 + i % 3}")
+    assert run(rows, tmp_path).returncode == 0
+    assert results(tmp_path) == uncut
+
+
+@pytest.mark.long
+def test_kills_at_random_moments(rows, uncut, tmp_path) -> None:
+    chance = random.Random("random moments")
+    words = ["detect", rows, "--state", tmp_path / "s", "-o", tmp_path / "out", *HOW]
+    for _ in range(8):
+        process = begin(*words)
+        time.sleep(chance.uniform(0.15, 0.6))
+        process.kill()
+        process.wait()
+    assert run(rows, tmp_path).returncode == 0
+    assert results(tmp_path) == uncut
+
+
+@pytest.mark.long
+def test_models_by_key_survive_too(rows, tmp_path) -> None:
+    more = ["--key", "who", "--models-in-memory", 5]
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    whole.mkdir()
+    cut.mkdir()
+    assert run(rows, whole, *more).returncode == 0
+    for point, count in (("model", 40), ("before-commit", 3), ("output", 9), ("cleanup", 2)):
+        run(rows, cut, *more, ONKEL_FAULT=f"{point}:{count}")
+    assert run(rows, cut, *more).returncode == 0
+    assert results(cut) == results(whole)
+
+
+@pytest.mark.parametrize("harm", size(["torn"], ["torn", "missing", "flipped"]))
+def test_a_newest_model_that_the_disk_lost_costs_one_generation(
+    rows, uncut, tmp_path, harm
+) -> None:
+    assert run(rows, tmp_path, ONKEL_FAULT="output:14").returncode == -signal.SIGKILL
+    newest = max((tmp_path / "s").glob("models-*"), key=lambda p: int(p.stem.split("-")[1]))
+    generation = State(tmp_path / "s", writable=False).checkpoints()[0].generation
+    assert newest.stem == f"models-{generation}"
+    data = newest.read_bytes()
+    if harm == "missing":
+        newest.unlink()
+    else:
+        middle = len(data) // 2
+        flipped = data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
+        newest.write_bytes(data[:middle] if harm == "torn" else flipped)
+    assert run(rows, tmp_path).returncode == 0
+    assert results(tmp_path) == uncut
+
+
+def test_a_damaged_model_of_a_key_is_named(rows, tmp_path) -> None:
+    more = ["--key", "who", "--models-in-memory", 3]
+    assert run(rows, tmp_path, *more, ONKEL_FAULT="output:9").returncode == -signal.SIGKILL
+    for path in (tmp_path / "s").glob("models-*"):
+        data = bytearray(path.read_bytes())
+        data[::50] = bytes(b ^ 1 for b in data[::50])
+        path.write_bytes(data)
+    done = run(rows, tmp_path, *more)
+    assert done.returncode == 4 and "is damaged, at key 'k" in done.stderr
+
+
+def test_a_state_without_any_whole_model_is_refused(rows, tmp_path) -> None:
+    run(rows, tmp_path, ONKEL_FAULT="output:14")
+    before = (tmp_path / "out").read_bytes()
+    for path in (tmp_path / "s").glob("models-*"):
+        path.write_bytes(b"nothing")
+    done = run(rows, tmp_path)
+    assert done.returncode == 4 and "damaged" in done.stderr
+    assert (tmp_path / "out").read_bytes() == before
+
+
+def test_an_output_that_was_cut_or_lost_is_noticed(rows, tmp_path) -> None:
+    run(rows, tmp_path, ONKEL_FAULT="output:14")
+    (tmp_path / "out").write_bytes(b"")
+    done = run(rows, tmp_path)
+    assert done.returncode == 4 and "bytes written to it" in done.stderr
+
+
+def test_two_processes_are_refused(rows, tmp_path) -> None:
+    state = State(tmp_path / "s")
+    done = run(rows, tmp_path)
+    assert done.returncode == 4 and "in use by another process" in done.stderr
+    with pytest.raises(StateProblem):
+        State(tmp_path / "s")
+    state.close()
+    assert run(rows, tmp_path).returncode == 0
+
+
+def test_other_settings_are_refused_by_name(rows, tmp_path) -> None:
+    assert run(rows, tmp_path).returncode == 0
+    before = results(tmp_path)
+    done = run(rows, tmp_path, "--nu", 0.01, "--ignore", "b")
+    assert done.returncode == 4
+    assert "nu was 0.05, is 0.01" in done.stderr and "ignore was [], is ['b']" in done.stderr
+    assert results(tmp_path) == before
+    assert run(rows, tmp_path, "--threads", 2).returncode == 0  # has no say in the results
+
+
+def test_a_run_that_never_began_binds_nobody(rows, tmp_path) -> None:
+    assert run(tmp_path / "none.csv", tmp_path, "--nu", 0.3).returncode == 3
+    assert run(rows, tmp_path, "--target", 1).returncode == 2
+    assert run(rows, tmp_path, ONKEL_FAULT="output:1").returncode == -signal.SIGKILL
+    assert run(rows, tmp_path, "--nu", 0.01).returncode == 0
+
+
+def test_another_file_is_refused(rows, tmp_path) -> None:
+    assert run(rows, tmp_path).returncode == 0
+    other = tmp_path / "rows.csv"
+    other.write_text(rows.read_text().replace("a,b,who", "b,a,who", 1))
+    done = run(other, tmp_path)
+    assert done.returncode == 3 and "begins differently" in done.stderr
+
+
+def test_a_finished_run_goes_on_when_the_file_has_grown(rows, uncut, tmp_path) -> None:
+    text = rows.read_bytes()
+    path = tmp_path / "rows.csv"
+    at = text.index(b"\n", len(text) // 2) + 1
+    path.write_bytes(text[:at])
+    assert run(path, tmp_path).returncode == 0
+    half = len((tmp_path / "out").read_bytes())
+    path.write_bytes(text)
+    assert run(path, tmp_path).returncode == 0
+    found = json_lines(tmp_path / "out")
+    assert half and [line["row"] for line in found] == sorted({line["row"] for line in found})
+    told = json.loads(command("inspect", tmp_path / "s", "--json").stdout)
+    assert told["rows"] == ROWS and told["position"]["offset"] == len(text)
+
+
+def test_a_polite_kill_commits_and_says_so(rows, uncut, tmp_path) -> None:
+    words = ["detect", rows, "--state", tmp_path / "s", "-o", tmp_path / "out", *HOW[:-4]]
+    process = begin(*words, "--nu", 0.05, "--explain", "auto", "--follow")
+    until = time.monotonic() + 60
+    while time.monotonic() < until and not _rows(tmp_path / "s") >= ROWS:
+        time.sleep(0.05)
+    process.terminate()
+    assert process.wait(30) == 130
+    assert results(tmp_path) == uncut
+    assert _rows(tmp_path / "s") == ROWS
+
+
+def _rows(folder: Path) -> int:
+    try:
+        db = sqlite3.connect(f"file:{folder / 'state.sqlite'}?mode=ro", uri=True)
+        row = db.execute("SELECT data FROM checkpoints ORDER BY generation DESC").fetchone()
+        db.close()
+    except sqlite3.Error:
+        return 0
+    return json.loads(row[0])["counters"]["rows"] if row else 0
+
+
+def test_a_pipe_that_begins_anew_skips_what_is_known(rows, uncut, tmp_path) -> None:
+    words = [
+        "detect",
+        "-",
+        "--format",
+        "csv",
+        "--state",
+        tmp_path / "s",
+        "-o",
+        tmp_path / "out",
+        *HOW,
+    ]
+    for fault in ("output:7", "before-commit:9"):
+        with open(rows) as file:
+            done = command(*words, "--replay", stdin=file, env=environment(ONKEL_FAULT=fault))
+            assert done.returncode == -signal.SIGKILL
+    with open(rows) as file:
+        assert command(*words, "--replay", stdin=file).returncode == 0
+    assert results(tmp_path) == uncut
+
+
+# -- full disks --------------------------------------------------------------------------------
+
+
+class Full:
+    """A file on a disk that takes so many bytes and no more."""
+
+    def __init__(self, path, mode, buffering=-1) -> None:
+        self._file = open(path, mode, buffering=0)  # noqa: SIM115
+        self.left = 1000
+
+    def write(self, data) -> int:
+        if not self.left:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        done = self._file.write(data[: self.left])
+        self.left -= done
+        return done
+
+    def __getattr__(self, name):
+        return getattr(self._file, name)
+
+
+def test_a_full_disk_stops_the_run_and_a_restart_continues(
+    rows, uncut, tmp_path, monkeypatch
+) -> None:
+    from onkel.app import conduct
+
+    sink = FileSink.__init__
+    with monkeypatch.context() as patched:
+        patched.setattr(FileSink, "__init__", lambda s, *a: sink(s, *a, opener=Full))
+        options = _options(tmp_path)
+        with pytest.raises(OutputProblem, match="No space left on device"):
+            conduct.run("detect", str(rows), options)
+    assert 0 < len((tmp_path / "out").read_bytes()) <= 1000
+    assert run(rows, tmp_path).returncode == 0
+    assert results(tmp_path) == uncut
+
+
+def _options(folder: Path) -> dict:
+    from onkel.app.cli import detect
+
+    words = ["x", "--state", folder / "s", "-o", folder / "out", *HOW]
+    context = detect.make_context("detect", [str(w) for w in words])
+    return {k: v for k, v in context.params.items() if k != "source"}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_device(rows) -> None:
+    done = command("detect", rows, "-o", "/dev/full")
+    assert done.returncode == 5 and "No space left" in done.stderr
+    with open("/dev/full", "w") as full:
+        process = begin("detect", rows, stdout=full, stderr=-1)
+        assert process.wait(60) == 5
+
+
+# -- the store itself --------------------------------------------------------------------------
+
+
+def test_two_generations_are_kept_and_nothing_else(tmp_path) -> None:
+    state = State(tmp_path)
+    for t in range(5):
+        state.store.put("a", b"a%d" % t)
+        if t == 1:
+            state.store.put("b", b"b")
+        state.commit(Checkpoint({"row": t}))
+    assert state.store.get("a") == b"a4" and state.store.get("b") == b"b"
+    files = sorted(p.name for p in tmp_path.glob("models-*"))
+    assert files == ["models-2.onkel", "models-4.onkel", "models-5.onkel"]
+    assert [c.position for c in state.checkpoints()] == [{"row": 4}, {"row": 3}]
+    before = {key: read(tmp_path, place) for key, place in state.places(4).items()}
+    assert before == {"a": b"a3", "b": b"b"}
+    state.close()
+    shutil.rmtree(tmp_path / "gone", ignore_errors=True)
+    with pytest.raises(StateProblem, match="no state"):
+        State(tmp_path / "gone", writable=False)
+
+
+def test_files_of_models_do_not_pile_up(tmp_path) -> None:
+    from onkel import NoveltyDetector
+    from onkel.app.run.store import Models
+
+    state = State(tmp_path)
+    models = Models(NoveltyDetector, state.store, most=3)
+    for t in range(60):
+        for key in ("idle",) if t == 0 else (f"k{t % 5}", f"k{(t + 1) % 5}"):
+            models.get(key).partial_fit(np.full((2, 2000), t * 1.0))
+        models.flush()
+        models.compact()
+        state.commit(Checkpoint({"row": t}))
+    used, there = state.store.sizes()
+    assert len(models) == 6 and there < 8 * used + 2**21
+    assert os.path.exists(tmp_path / state.store.places["idle"].file)
+    state.close()

@@ -1,0 +1,38 @@
+"""Signals end a run whenever they come."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+
+import pytest
+from helpers.runs_of import begin, onkel
+
+pytest.importorskip("click", reason="needs click: pip install onkel[cli]")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_before_the_first_row(tmp_path, number) -> None:
+    process = begin("detect", "-", "-o", tmp_path / "out", stdin=subprocess.PIPE, stderr=-1)
+    time.sleep(1.5)
+    process.send_signal(number)
+    assert process.wait(20) == 130
+    assert process.stdin is not None
+    process.stdin.close()
+
+
+def test_a_signal_between_opening_and_learning(rows, tmp_path, monkeypatch) -> None:
+    """It must not be lost: a run that follows a file would never end."""
+    from onkel.app import conduct
+
+    prepare = conduct.prepare
+
+    def interrupted(*args):
+        session = prepare(*args)
+        signal.raise_signal(signal.SIGTERM)
+        return session
+
+    monkeypatch.setattr(conduct, "prepare", interrupted)
+    done = onkel("detect", rows, "--follow", "-o", tmp_path / "out")
+    assert done.exit_code == 130

@@ -1,0 +1,252 @@
+"""The service over HTTP: the whole API, tokens and addresses, the command."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from helpers.serving import NAMES, Client, Process, examples, served, with_models
+
+from onkel import KernelRegressor, NoveltyDetector, files, losses
+from onkel.app.cli import main
+from onkel.app.live.page import is_public
+from onkel.app.service import serve as server
+from onkel.app.service.limits import MIB, Limits
+
+LINES = {"Content-Type": "application/x-ndjson"}
+FILE = {"Content-Type": "application/octet-stream"}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    with with_models(tmp_path_factory.mktemp("state")) as one:
+        yield one
+
+
+@pytest.fixture
+def client(service):
+    return Client(service.url)
+
+
+# -- what it does ------------------------------------------------------------------------------
+
+
+def test_answers_equal_those_of_the_library(tmp_path):
+    X, y, _ = examples()
+    det, reg = NoveltyDetector(nu=0.1), KernelRegressor(loss=losses.Huber(nu=0.1))
+    with served(tmp_path) as one:
+        client = one.client
+        made = {"d": ("NoveltyDetector", {"nu": 0.1}),
+                "r": ("KernelRegressor", {"loss": {"name": "huber", "nu": 0.1}})}  # fmt: skip
+        for name, (kind, given) in made.items():
+            client.ok("POST", "/models", {"name": name, "kind": kind, "parameters": given})
+        for output in ("prediction", "decision", "score", "rank"):
+            body = {"X": X.tolist(), "output": output}
+            found = client.ok("POST", "/models/d/predict-then-learn", body)
+            assert found["values"] == det.predict_then_learn(X, output=output).tolist()
+            found = client.ok("POST", f"/models/d/predict?output={output}", {"X": X.tolist()})
+            method = {"prediction": det.predict, "decision": det.decision_function,
+                      "score": det.score_samples, "rank": det.rank_samples}[output]  # fmt: skip
+            assert found["values"] == method(X).tolist() and found["t"] == det.t_
+        body = {"X": X.tolist(), "y": y.tolist(), "output": "interval"}
+        found = client.ok("POST", "/models/r/predict-then-learn", body)
+        low, high = reg.predict_then_learn(X, y, output="interval")
+        assert found["values"] == np.stack([low, high], axis=-1).tolist()
+        client.ok("POST", "/models/r/learn", {"X": X.tolist(), "y": y.tolist()})
+        reg.predict_then_learn(X, y)
+        why = client.ok("POST", "/models/r/explain", {"x": X[0].tolist(), "top": 2})
+        assert why == json.loads(json.dumps(reg.explain(X[0], top=2).to_dict()))
+        shown = client.ok("GET", "/models/r")["diagnostics"]
+        assert shown["loss"] == reg.diagnostics_["loss"] and shown["t"] == reg.t_
+
+
+def test_lines_of_json_are_a_batch(client):
+    X, _, labels = examples(1)
+    rows = [{"x": x, "y": label} for x, label in zip(X.tolist(), labels.tolist(), strict=True)]
+    body = "\n".join(map(json.dumps, rows)).encode() + b"\n\n"
+    path = "/models/clf/predict-then-learn?output=probability"
+    status, headers, data = client.send("POST", path, body, LINES)
+    assert status == 200 and headers["content-type"].startswith("application/x-ndjson")
+    found = [json.loads(line)["probability"] for line in data.splitlines()]
+    assert len(found) == len(X) and sum(found[-1]) == pytest.approx(1.0)
+    assert int(headers["onkel-position"]) > 0
+    status, error = client.refused("POST", path, body + b'{"x": [1, 2]}\n', **LINES)
+    assert status == 422 and error["field"] == "y"
+
+
+def test_rows_by_name(client):
+    X, *_ = examples(2)
+    named = [dict(zip(NAMES, row, strict=True)) for row in X.tolist()]
+    client.ok("POST", "/models/det/learn", {"X": named})
+    both = [client.ok("POST", "/models/det/predict?output=score", {"X": rows})["values"]
+            for rows in (X.tolist(), [dict(reversed(row.items())) for row in named])]  # fmt: skip
+    assert both[0] == both[1]
+    why = client.ok("POST", "/models/det/explain", {"x": {**named[0], "pressure": 9.0}})
+    assert why["features"][0]["name"] == "pressure" and "pressure 9" in why["sentence"]
+    _, error = client.refused("POST", "/models/det/predict", {"X": [{"presure": 1.0}]})
+    assert error["field"] == "X[0]" and "presure" in error["message"]
+
+
+def test_export_and_import_are_exact_and_never_run_code(client, tmp_path):
+    X, y, _ = examples(3)
+    client.ok("POST", "/models/reg/learn", {"X": X.tolist(), "y": y.tolist()})
+    status, headers, data = client.send("GET", "/models/reg/file")
+    assert status == 200 and "reg.model" in headers["content-disposition"]
+    assert client.ok("PUT", "/models/copy/file", data, **FILE)["kind"] == "KernelRegressor"
+    ask = {"X": X.tolist()}
+    answers = [client.ok("POST", f"/models/{n}/predict", ask)["values"] for n in ("reg", "copy")]
+    assert answers[0] == answers[1] == files.loads(data).predict(X).tolist()
+    assert client.send("GET", "/models/copy/file")[2] == data
+    mark = tmp_path / "ran"
+
+    class Evil:
+        def __reduce__(self):
+            return (open, (str(mark), "w"))
+
+    for bad in (pickle.dumps(Evil()), data[:-1], data[:100] + b"x" + data[101:], b"", b"{}"):
+        status, error = client.refused("PUT", "/models/evil/file", bad, **FILE)
+        assert status == 422 and error["code"] == "bad_file"
+    assert not mark.exists()
+    greedy = files.dumps(NoveltyDetector(n_jobs=5000))
+    status, error = client.refused("PUT", "/models/evil/file", greedy, **FILE)
+    assert status == 422 and error["field"] == "parameters.n_jobs"
+    assert client.refused("PUT", "/models/copy/file", data, **FILE)[0] == 409
+    assert client.ok("DELETE", "/models/copy")["deleted"]
+    assert client.refused("GET", "/models/copy")[0] == 404
+
+
+def test_a_repeated_request_is_applied_once(client):
+    X, *_ = examples(4)
+    body, key = {"X": X.tolist()}, {"Idempotency-Key": "once-1"}
+    before = client.ok("GET", "/models/det")["diagnostics"]
+    t = before["t"] if before else 0
+    first = client.send("POST", "/models/det/learn", body, key)
+    again = client.send("POST", "/models/det/learn", body, key)
+    assert first[0] == 200 and first[2] == again[2]
+    assert first[1]["onkel-position"] == again[1]["onkel-position"]
+    assert client.ok("GET", "/models/det")["diagnostics"]["t"] == t + len(X)
+    status, error = client.refused("POST", "/models/det/predict-then-learn", body, **key)
+    assert status == 422 and error["code"] == "key_reused"
+    for bad in ("", "a b", "x" * 201, "ü"):
+        assert client.refused("POST", "/models/det/learn", body, Idempotency_Key=bad)[0] == 422
+
+
+def test_metrics_are_what_prometheus_reads(client):
+    client.ok("GET", "/models")
+    status, headers, data = client.send("GET", "/metrics")
+    assert status == 200 and headers["content-type"].startswith("text/plain; version=0.0.4")
+    text = data.decode()
+    assert text.endswith("\n")
+    sample = re.compile(r'([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\]|\\.)*",?)*)\})? (\S+)')
+    kinds, seen = {}, set()
+    for line in text.splitlines():
+        if line.startswith("# TYPE "):
+            _, _, name, kind = line.split()
+            assert name not in kinds and kind in ("counter", "gauge", "histogram")
+            kinds[name] = kind
+        elif not line.startswith("# HELP "):
+            match = sample.fullmatch(line)
+            assert match, line
+            family = re.sub(r"_(bucket|sum|count)$", "", match[1])
+            assert match[1] in kinds or kinds[family] == "histogram"
+            assert (match[1], match[2]) not in seen and float(match[3]) >= 0
+            seen.add((match[1], match[2]))
+    assert kinds["onkel_requests_total"] == "counter"
+    assert ("onkel_examples_total", 'model="det"') in seen
+
+
+def test_the_openapi_document_has_every_route_and_no_other(service, client):
+    document = client.ok("GET", "/openapi.json")
+    assert document["openapi"].startswith("3.1")
+    told = {
+        (path, method.upper())
+        for path, item in document["paths"].items()
+        for method in item
+        if method != "parameters"
+    }
+    app = service.access.app
+    real = {(r.path, m) for r in app.routes for m in r.methods - {"HEAD"}}
+    page = {(p, m) for p, m in real if is_public(p) or p.startswith("/live")}
+    assert told == real - page
+    for reference in re.findall(r"#/components/schemas/(\w+)", json.dumps(document)):
+        assert reference in document["components"]["schemas"]
+
+
+def test_health(client):
+    found = client.ok("GET", "/health")
+    assert found["status"] == "ok" and found["models"] >= 3
+
+
+# -- tokens and addresses ----------------------------------------------------------------------
+
+TOKEN = "correct-horse-battery"
+
+
+def test_a_token_is_asked_for_everywhere_but_the_pages_own_files(tmp_path):
+    with served(tmp_path, token=TOKEN) as one:
+        stranger = Client(one.url)
+        for path in ("/models", "/health", "/metrics", "/openapi.json", "/live", "/live/x", "/no"):
+            status, error = stranger.refused("GET", path)
+            assert status == 401 and error["code"] == "unauthorized"
+        for given in ("", "Bearer", f"Bearer {TOKEN}x", f"Basic {TOKEN}", f"Bearer {TOKEN[:-1]}"):
+            assert stranger.refused("GET", "/models", Authorization=given)[0] == 401
+        assert stranger.send("GET", "/")[0] == stranger.send("GET", "/static/page.js")[0] == 200
+        assert one.client.ok("GET", "/models") == {"models": []}
+        named = {"Host": "models.example", "Authorization": f"Bearer {TOKEN}"}
+        assert stranger.ok("GET", "/models", **named) == {"models": []}
+
+
+def test_open_addresses_need_a_token(tmp_path):
+    with pytest.raises(ValueError, match="give a token"):
+        server.serve(tmp_path / "a", host="0.0.0.0", port=0)
+    with pytest.raises(ValueError, match="at least 16"):
+        server.serve(tmp_path / "b", host="0.0.0.0", port=0, token="short")
+    assert not (tmp_path / "a").exists()
+    open_to_all = ["serve", "--state", str(tmp_path / "c"), "--host", "::"]
+    refused = CliRunner().invoke(main, open_to_all)
+    assert refused.exit_code == 2 and "give a token" in refused.stderr
+
+
+def test_the_command_serves_stops_and_goes_on(tmp_path):
+    process = Process(tmp_path / "state")
+    client = Client(process.url)
+    client.ok("POST", "/models", {"name": "a", "kind": "NoveltyDetector"})
+    client.ok("POST", "/models/a/learn", {"X": examples()[0].tolist()})
+    with pytest.raises(AssertionError, match="in use by another onkel"):
+        Process(tmp_path / "state")
+    assert process.stop() == 0
+    process = Process(tmp_path / "state")
+    assert Client(process.url).ok("GET", "/models/a")["diagnostics"]["t"] == 60
+    assert process.stop() == 0
+
+
+def test_the_commands_limits_are_those_of_the_service():
+    found = {option.name: option for option in main.commands["serve"].params}
+    sizes = {16 * MIB: "16 MiB", 64 * MIB: "64 MiB", 256 * MIB: "256 MiB"}
+    for limit in fields(Limits):
+        option = found[limit.name]
+        assert option.type.name == {"int": "integer", "float": "float"}[limit.type]
+        assert sizes.get(limit.default, f"{limit.default:g}") in option.help
+
+
+def test_a_request_that_is_sent_again_after_its_model_went(tmp_path) -> None:
+    pytest.importorskip("starlette", reason="needs starlette: pip install onkel[serve]")
+    from helpers.serving import served
+
+    with served(tmp_path / "s") as one:
+        one.client.ok("POST", "/models", {"name": "a", "kind": "NoveltyDetector"})
+        body = {"X": [[1.0], [2.0]]}
+        key = {"Idempotency-Key": "learn"}
+        first = one.client.send("POST", "/models/a/learn", body, key)
+        gone = one.client.send("DELETE", "/models/a", b"", {"Idempotency-Key": "d"})
+        assert first[0] == gone[0] == 200
+        again = one.client.send("DELETE", "/models/a", b"", {"Idempotency-Key": "d"})
+        assert (again[0], again[2]) == (gone[0], gone[2])
+        again = one.client.send("POST", "/models/a/learn", body, key)
+        assert (again[0], again[2]) == (first[0], first[2])
+        assert one.client.send("POST", "/models/a/learn", body)[0] == 404

@@ -1,0 +1,117 @@
+"""kill -9 while two clients send: nothing acknowledged is lost, nothing is applied twice.
+
+``ONKEL_KILLS=100 pytest tests/app/service/test_service_kill.py`` for the long run.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import threading
+import time
+
+import numpy as np
+from helpers.serving import Client, Process
+from helpers.sizes import size
+from safetensors.numpy import load
+
+from onkel import KernelRegressor, NoveltyDetector, files
+
+KILLS = int(os.environ.get("ONKEL_KILLS", size("1", "6")))
+ROWS = 40
+
+
+class Sender(threading.Thread):
+    """Sends batches to one model, each until it is acknowledged, with a key of its own."""
+
+    def __init__(self, where, model, number, seed):
+        super().__init__()
+        self.where, self.model, self.number = where, model, number
+        self.rng = np.random.default_rng(seed)
+        self.stop = threading.Event()
+        self.acknowledged = {}
+        self.retries = 0
+        self.error = None
+
+    def run(self):
+        try:
+            count = 0
+            while not self.stop.is_set():
+                X = self.rng.normal(size=(ROWS, 3))
+                body = {"X": X.tolist(), "y": X.sum(axis=1).tolist()}
+                answer = self.send(body, f"{self.number}-{count}")
+                self.acknowledged[answer["position"]] = (X, answer.get("values"))
+                count += 1
+        except BaseException as error:
+            self.error = error
+
+    def send(self, body, key):
+        while True:
+            try:
+                client = Client(self.where["url"])
+                path = f"/models/{self.model}/predict-then-learn"
+                status, _, data = client.send("POST", path, body, {"Idempotency-Key": key})
+                client.connection.close()
+                assert status == 200, data
+                return json.loads(data)
+            except (OSError, http.client.HTTPException):
+                self.retries += 1
+                time.sleep(0.02)
+
+
+def test_kill(tmp_path, rng):
+    options = ["--snapshot-bytes", "60000", "--snapshot-seconds", "1"]
+    process, where = Process(tmp_path / "state", *options), {}
+    where["url"] = process.url
+    client = Client(process.url)
+    client.ok("POST", "/models", {"name": "shared", "kind": "NoveltyDetector"})
+    client.ok("POST", "/models", {"name": "own", "kind": "KernelRegressor"})
+    senders = [Sender(where, name, i, i) for i, name in enumerate(["shared", "shared", "own"])]
+    for sender in senders:
+        sender.start()
+    for _ in range(KILLS):
+        time.sleep(float(rng.uniform(0.0, 1.5)))
+        process.kill()
+        process = Process(tmp_path / "state", *options)
+        where["url"] = process.url
+    time.sleep(0.5)
+    for sender in senders:
+        sender.stop.set()
+        sender.join()
+        assert sender.error is None
+    check(Client(process.url), senders)
+    process.kill()  # and once more, after everything was said
+    process = Process(tmp_path / "state", *options)
+    check(Client(process.url), senders)
+    assert process.stop() == 0
+    print(f"{KILLS} kills, {sum(len(s.acknowledged) for s in senders)} batches acknowledged, "
+          f"{sum(s.retries for s in senders)} sent again")  # fmt: skip
+
+
+def check(client, senders):
+    """The models are those of a library run over what was acknowledged, in the order of the log."""
+    for name, fresh in (("shared", NoveltyDetector()), ("own", KernelRegressor())):
+        batches = {}
+        for sender in senders:
+            if sender.model == name:
+                assert not batches.keys() & sender.acknowledged.keys()
+                batches |= sender.acknowledged
+        assert batches
+        for _, (X, values) in sorted(batches.items()):
+            y = X.sum(axis=1)
+            own = fresh.predict_then_learn(X, None if name == "shared" else y.tolist())
+            assert own.tolist() == values
+        found = client.send("GET", f"/models/{name}/file")[2]
+        assert files.loads(found).t_ == ROWS * len(batches) == fresh.t_
+        assert unlike(found, files.dumps(fresh)) == {}, name
+
+
+def unlike(a, b):
+    """Return where two model files differ, if they do: by name, the largest difference."""
+    if a == b:
+        return {}
+    x, y = load(a), load(b)
+    differ = [n for n in x.keys() | y.keys() if not np.array_equal(x.get(n), y.get(n))]
+    found = {n: np.abs(x[n] - y[n]).max() if n in x and n in y else "one has it" for n in differ}
+    return found or {"header": "differs"}

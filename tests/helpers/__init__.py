@@ -1,0 +1,1 @@
+"""What several tests share: cases, models, streams, servers. No file here is a test."""

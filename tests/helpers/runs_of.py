@@ -1,0 +1,57 @@
+"""What the tests of the command share: rows in files, and the command itself."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = ["a", "b", "c"]
+
+
+def write_rows(path: Path, X: np.ndarray, **more: Any) -> Path:
+    """Write numbers, and more columns, as CSV."""
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*NAMES[: X.shape[1]], *more])
+        for i, row in enumerate(X.tolist()):
+            writer.writerow([*map(repr, row), *(column[i] for column in more.values())])
+    return path
+
+
+def environment(**more: str) -> dict[str, str]:
+    paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    return {**os.environ, "PYTHONPATH": paths, **more}
+
+
+def command(*words: Any, env: dict[str, str] | None = None, **how: Any) -> Any:
+    """Run the command in a process of its own."""
+    full = [sys.executable, "-W", "ignore", "-m", "onkel.app", *map(str, words)]
+    how.setdefault("timeout", 120)
+    return subprocess.run(full, capture_output=True, text=True, env=env or environment(), **how)
+
+
+def begin(*words: Any, env: dict[str, str] | None = None, **how: Any) -> subprocess.Popen[bytes]:
+    """Start the command in a process of its own."""
+    full = [sys.executable, "-W", "ignore", "-m", "onkel.app", *map(str, words)]
+    return subprocess.Popen(full, env=env or environment(), **how)
+
+
+def onkel(*words: Any) -> Any:
+    """Run the command in this process."""
+    from click.testing import CliRunner
+
+    from onkel.app.cli import main
+
+    return CliRunner().invoke(main, [str(w) for w in words])
+
+
+def json_lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]

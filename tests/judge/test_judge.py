@@ -1,0 +1,348 @@
+"""What judges rows, against plain loops over single rows: every task, with and without targets."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from onkel import (
+    KernelClassifier,
+    KernelRegressor,
+    LinearRegressor,
+    NoveltyDetector,
+    files,
+    losses,
+    rules,
+)
+from onkel.alerting import RecentScores
+from onkel.judge import (
+    OUTPUTS,
+    NamedRows,
+    Rows,
+    answer,
+    forgets_by_clock,
+    judge_of,
+    marks_of_labels,
+    marks_of_numbers,
+    named,
+    predict,
+    ranks_at,
+    worst,
+)
+
+NAMES = ["level", "flow"]
+
+
+def detector(**more):
+    return NoveltyDetector(nu=0.1, recent=50, **more)
+
+
+@pytest.fixture
+def X(rng):
+    found = rng.normal(size=(300, 2))
+    found[::40] += 5.0
+    return found
+
+
+def cut(rows, sizes=(1, 60, 7, 100, 132)):
+    """Return rows in calls of several sizes."""
+    edges = np.cumsum([0, *sizes]).tolist()
+    return [rows.part(slice(a, b)) for a, b in pairwise(edges)]
+
+
+def joined(parts):
+    """Return the columns of several calls as lists."""
+    return {n: [v for part in parts for v in list(part[n])] for n in parts[0]}
+
+
+# -- alerts ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("clock", [False, True])
+def test_alerts_equal_a_loop_over_rows(X, clock):
+    time = np.arange(300.0) if clock else None
+    rule = {"rule": rules.Norma(memory="100s")} if clock else {}
+    model, twin = detector(**rule), detector(**rule)
+    judge = judge_of(model)
+    assert judge.by_clock == clock
+    found = joined([judge(model, part).columns() for part in cut(Rows(X, time=time))])
+
+    seen: list[float] = []
+    for i in range(300):
+        when = {"time": [time[i]]} if clock else {}
+        score, limit, alert = twin.predict_then_learn(X[i : i + 1], output="judgement", **when)[0]
+        np.testing.assert_allclose(found["score"][i], score, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(found["threshold"][i], limit, rtol=1e-12, atol=1e-12)
+        assert found["alert"][i] == (alert > 0)
+        before = seen[-50:]
+        rank = (1 + sum(s <= found["score"][i] for s in before)) / (1 + len(before))
+        assert found["rank"][i] == rank
+        seen.append(found["score"][i])
+    assert [*judge.fields()] == ["score", "threshold", "rank", "alert"]
+    assert any(found["alert"]) and judge.learned(Rows(X)) == 300
+
+
+def test_alerts_alone_may_be_ranked(X):
+    model, twin = detector(), detector()
+    every, some = judge_of(model), judge_of(twin, rank_all=False)
+    for part in cut(Rows(X)):
+        a, b = every(model, part).columns(), some(twin, part).columns()
+        alert = a["alert"]
+        np.testing.assert_array_equal(a["rank"][alert], b["rank"][alert])
+        assert np.isnan(b["rank"][~alert]).all()
+
+
+def test_the_worst_are_explained_by_the_model_before_the_call(X):
+    model = detector()
+    judge = judge_of(model, NAMES, explain=2, brief=True)
+    judge(model, Rows(X[:200])).columns()
+    before = copy.deepcopy(model)
+    told = judge(model, Rows(X[200:]))
+    later = Rows(np.zeros((50, 2)))
+    judge(model, later)  # the next rows are learned before this block's columns are asked for
+    found = told.columns()
+    at = np.flatnonzero(found["alert"]).tolist()
+    gap = found["score"] - found["threshold"]
+    first = sorted(at, key=lambda i: gap[i])[:2]
+    assert told.explained == 2 and len(at) > 2
+    for i in range(100):
+        why = found["why"][i]
+        if i not in at:
+            assert why is None
+        elif i in first:
+            own = before.explain(X[200 + i])
+            assert why.startswith("Alert") and own.reason()[:20] in why
+        else:
+            assert why.endswith("its mean.")
+
+
+def test_a_call_may_have_another_number_of_explanations(X):
+    for most, count in ((0, 0), (1, 1), (float("inf"), None)):
+        model = detector()
+        judge = judge_of(model, NAMES, brief=True)
+        judge(model, Rows(X[:200]), most)
+        told = judge(model, Rows(X[200:]), most)
+        alerts = int(np.sum(told.alert))
+        assert told.explained == (alerts if count is None else count)
+        why = [text for text in told.columns()["why"] if text]
+        assert len(why) == alerts
+        assert sum(text.startswith("Alert") for text in why) == told.explained
+
+
+def test_the_first_call_gives_names_and_explains_nothing(X):
+    model = detector()
+    told = judge_of(model, NAMES, explain=5)(model, Rows(X))
+    assert list(model.feature_names_in_) == NAMES and told.explained == 0
+    assert told.columns()["why"] == [None] * 300
+    plain = detector()
+    judge_of(plain)(plain, Rows(X))
+    assert not hasattr(plain, "feature_names_in_")
+
+
+def test_reasons_cost_the_model_nothing(X):
+    model, twin = detector(), detector()
+    judge, plain = judge_of(model, NAMES, explain=9, brief=True), judge_of(twin, NAMES)
+    for part in cut(Rows(X)):
+        judge(model, part).columns()
+        plain(twin, part)
+    assert files.dumps(model) == files.dumps(twin)
+
+
+# -- targets -----------------------------------------------------------------------------------
+
+
+def labelled(X, rng):
+    y = np.where(X[:, 0] > 0, "up", "down").astype(object)
+    known = rng.random(300) < 0.8
+    known[:5] = False
+    return y, known
+
+
+def loop(model, X, y, known, ask):
+    """Return what a model says of one row after another; None before it knows anything."""
+    found = []
+    for i in range(len(X)):
+        row = X[i : i + 1]
+        if known[i]:
+            found.append(ask(model, row, y[i : i + 1]))
+        else:
+            found.append(ask(model, row, None) if model.__sklearn_is_fitted__() else None)
+    return found
+
+
+def test_labels_equal_a_loop_over_rows(X, rng):
+    y, known = labelled(X, rng)
+    model, twin = KernelClassifier(), KernelClassifier()
+    judge = judge_of(model, NAMES)
+    found = joined([judge(model, part).columns() for part in cut(Rows(X, y, known))])
+
+    def ask(one, row, target):
+        said = one.predict(row) if target is None else one.predict_then_learn(row, target)
+        return said.tolist()[0]
+
+    assert found["prediction"] == loop(twin, X, y, known, ask)
+    assert found["target"] == [v if k else None for v, k in zip(y, known, strict=True)]
+    assert judge.learned(Rows(X, y, known)) == known.sum() == model.t_
+    assert judge.fields() == {"prediction": "target", "target": "target"}
+
+
+@pytest.mark.parametrize("nu", [None, 0.2])
+def test_numbers_equal_a_loop_over_rows(X, rng, nu):
+    y, known = X[:, 0] * 3 + 10, labelled(X, rng)[1]
+    model, twin = (KernelRegressor(loss=losses.Huber(nu=nu)) for _ in range(2))
+    judge = judge_of(model)
+    found = joined([judge(model, part).columns() for part in cut(Rows(X, y, known))])
+
+    def ask(one, row, target):
+        if nu is None:
+            said = one.predict(row) if target is None else one.predict_then_learn(row, target)
+            return said.item()
+        low, high = (
+            one.predict_interval(row)
+            if target is None
+            else one.predict_then_learn(row, target, output="interval")
+        )
+        return low.item() + (high.item() - low.item()) / 2, low.item(), high.item()
+
+    truth = loop(twin, X, y, known, ask)
+    names = ["prediction"] if nu is None else ["prediction", "low", "high"]
+    assert [*judge.fields()] == [*names, "target"]
+    for i, said in enumerate(truth):
+        own = [found[n][i] for n in names]
+        if said is None:
+            assert own == [None] * len(names)
+        else:
+            np.testing.assert_allclose(own, np.ravel(said), rtol=1e-9)
+
+
+def test_a_call_without_known_has_targets_throughout(X):
+    y = X[:, 0].copy()
+    model, twin = KernelRegressor(), KernelRegressor()
+    a = judge_of(model)(model, Rows(X, y)).columns()
+    b = judge_of(twin)(twin, Rows(X, y, np.ones(300, bool))).columns()
+    assert a == b and judge_of(model).learned(Rows(X, y)) == 300
+
+
+def test_stretches_are_the_runs_of_known_rows(rng):
+    for _ in range(50):
+        known = rng.random(rng.integers(0, 20)) < 0.5
+        rows = Rows(np.zeros((len(known), 1)), None, known)
+        parts = list(rows.stretches())
+        assert [i for p in parts for i in range(p.start, p.stop)] == list(range(len(known)))
+        assert all(len(set(known[p].tolist())) == 1 for p in parts)
+        assert all(known[a.start] != known[b.start] for a, b in pairwise(parts))
+
+
+# -- refusals ----------------------------------------------------------------------------------
+
+
+def test_refused_rows_change_nothing(X):
+    model = detector()
+    judge = judge_of(model, NAMES, explain=3)
+    judge(model, Rows(X[:100]))
+    before = files.dumps(model)
+    bad = X[100:110].copy()
+    bad[4, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        judge(model, Rows(bad))
+    uneven = np.empty(2, object)
+    uneven[:] = [np.zeros(2), np.zeros(3)]
+    with pytest.raises(ValueError, match="shape"):
+        judge(model, Rows(uneven))
+    assert files.dumps(model) == before
+
+
+# -- which judge -------------------------------------------------------------------------------
+
+
+def test_a_judge_follows_from_task_memory_and_loss():
+    clock = rules.Norma(memory="2h")
+    assert not forgets_by_clock(KernelClassifier())
+    assert forgets_by_clock(NoveltyDetector(rule=clock))
+    assert judge_of(KernelRegressor(rule=clock)).by_clock
+    assert "low" in judge_of(LinearRegressor(loss=losses.EpsilonInsensitive(nu=0.1))).fields()
+    assert "low" not in judge_of(KernelRegressor()).fields()
+    assert "low" not in judge_of(KernelClassifier(loss=losses.SoftMargin(nu=0.1))).fields()
+
+
+def test_a_judge_can_be_sent_anywhere(X):
+    judge = pickle.loads(pickle.dumps(judge_of(detector(), NAMES, explain=2)))
+    model = detector()
+    assert judge(model, Rows(X)).columns().keys() == judge.fields().keys()
+
+
+# -- answers, marks, ranks ---------------------------------------------------------------------
+
+
+def test_answers_are_those_of_the_estimators(X):
+    y = {"classification": np.where(X[:, 0] > 0, "a", "b"), "regression": X @ [1.0, 2.0]}
+    models = [
+        detector(),
+        KernelClassifier(loss="logistic"),
+        KernelRegressor(loss=losses.Huber(nu=0.1)),
+    ]
+    for model in models:
+        target = y.get(model.task)
+        for output in OUTPUTS[model.task]:
+            one, twin = copy.deepcopy(model), copy.deepcopy(model)
+            values, marks = answer(one, X, target, output)
+            given = (X,) if target is None else (X, target)
+            truth = twin.predict_then_learn(*given, output=output)
+            truth = np.stack(truth, axis=-1) if output == "interval" else truth
+            np.testing.assert_array_equal(values, truth)
+            assert marks.mark is None or len(marks.mark) == 300
+            assert predict(one, X, output).shape == values.shape
+
+
+def test_marks_of_several_targets_are_the_largest():
+    marks = marks_of_numbers([[0.0, 1.0], [2.0, 2.0]], [[0.5, 3.0], [2.0, 2.1]], [[1.0, 1.0]] * 2)
+    np.testing.assert_allclose(marks.value, [2.0, 0.1])
+    assert marks.mark.tolist() == [True, False] and marks.limit.tolist() == [1.0, 1.0]
+    assert marks_of_labels(["a", "b"], ["a", "c"]).mark.tolist() == [False, True]
+
+
+def test_the_worst_alerts_come_first_and_ties_in_order():
+    score, limit = np.array([3.0, 1.0, 1.0, 0.0, 9.0]), np.full(5, 4.0)
+    alert = np.array([True, True, True, False, False])
+    assert worst(score, limit, alert, 10) == [1, 2, 0] and worst(score, limit, alert, 1) == [1]
+
+
+def test_ranks_equal_those_of_the_recent_scores(rng):
+    for size in (1, 7, 100):
+        recent = RecentScores(size)
+        recent.extend(rng.integers(0, 5, 30).astype(float))
+        scores = rng.integers(0, 5, 60).astype(float)
+        truth = recent.copy().update(scores)
+        np.testing.assert_array_equal(ranks_at(recent, scores, np.arange(60)), truth)
+
+
+def test_names_are_told_once(X):
+    model = detector()
+    assert isinstance(named(model, X, NAMES), NamedRows) and named(model, X, None) is X
+    model.partial_fit(named(model, X, NAMES))
+    assert named(model, X, NAMES) is X and len(NamedRows(X, NAMES)) == 300
+
+
+def test_single_precision_is_kept(X):
+    model = detector()
+    judge_of(model, NAMES)(model, Rows(X.astype(np.float32)))
+    single, double = detector().partial_fit(X.astype(np.float32)), detector().partial_fit(X)
+    at = np.array([[0.3, -0.7]])
+    assert model.score_samples(at) == single.score_samples(at) != double.score_samples(at)
+
+
+def test_its_import_is_light():
+    code = (
+        "import onkel.judge, sys; heavy = {'pandas', 'click', 'msgspec', 'starlette', 'pyspark'}; "
+        "print(heavy & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True
+    )
+    assert done.stdout.strip() == "set()", done.stderr
