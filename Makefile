@@ -19,6 +19,8 @@ COMPILER := $(shell command -v $(CXX) || command -v c++ || command -v clang++)
 PIP_INSTALL := $(BIN)/python -m pip install -qq --no-build-isolation
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
+# Tests start many processes: each would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:

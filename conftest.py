@@ -20,6 +20,8 @@ NEEDS = {
         "onkel/app/live/page.py",
     ],
 }
+collect_ignore = ["tests/helpers/steps_on_device.py"]
+"""Imported by tests, after they have said where Triton is to run."""
 collect_ignore_glob = [
     path
     for needs, paths in NEEDS.items()

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from onkel import bounds
 from onkel.core.layout import Field
-from onkel.learner import Learner, TermLearner
+from onkel.learner import Learner
 
 Array = NDArray[Any]
 
@@ -124,9 +124,9 @@ def _scale(learner: Learner) -> dict[str, Any]:
 
 def _truncation_promise(learner: Learner) -> float | None:
     """Return the bound of N04 Proposition 1 for the window's age, or None if it gives none."""
-    if not isinstance(learner, TermLearner) or learner.merged:
+    age = learner.window_age()
+    if age is None or learner.merged:
         return None
-    age = int(learner.window.ages(np.array([learner.t + 1]))[0])
     covered = learner.kernel.bound is not None and np.isfinite(learner.loss.lipschitz)
     if not covered or not learner.rule.lam or age >= learner.t:
         return None

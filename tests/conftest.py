@@ -1,4 +1,4 @@
-"""What every test may ask for: a seeded generator, and real data where there is some."""
+"""What every test may ask for: a seeded generator, rows in a file, real data where it is."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.runs_of import write_rows
 from helpers.sizes import LONG, WHY_NOT, size
 from helpers.spark_session import spark as spark
 from hypothesis import settings
@@ -43,6 +44,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """Return a generator seeded by the test's own name: the same numbers in any order of tests."""
     return np.random.default_rng(zlib.crc32(request.node.name.encode()))
+
+
+@pytest.fixture
+def rows(rng: np.random.Generator, tmp_path: Path) -> Path:
+    """Return a file for the command: 600 rows of two numbers, as CSV."""
+    return write_rows(tmp_path / "rows.csv", rng.normal(size=(600, 2)))
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ANYWHERE = {"_replace", "_fields", "_asdict", "_make", "_value_"}
-"""What Python's own named tuples and enumerations call their public members."""
+"""What named tuples and enums call their public members."""
 FOREIGN: dict[str, str] = {}
 """Private names of other people's libraries that we use, and why."""
 BY_TEXT = {"getattr", "hasattr", "setattr", "delattr"}

@@ -13,7 +13,7 @@ from onkel.clock import check_order, times_of
 from onkel.estimators.locks import locked
 from onkel.estimators.saving import Saving
 from onkel.explain import details
-from onkel.learner import Learner, One, Settings
+from onkel.learner import Learner, Settings, SingleRow
 from onkel.params import Accept
 from onkel.scaling import Moments
 
@@ -102,14 +102,14 @@ class Estimator(Saving):
         self._learner = learner
         self.__dict__.pop("_one", None)
 
-    def _single(self) -> One | None:
+    def _single(self) -> SingleRow | None:
         """Return what takes rows one by one, if that is possible here."""
-        one: One | None = self.__dict__.get("_one")
+        one: SingleRow | None = self.__dict__.get("_one")
         learner: Any = self.__dict__.get("_learner")
         if one is None or not one.holds(learner):
-            if not One.fits(learner):
-                return None
-            one = self._one = One(learner)
+            one = None if learner is None else learner.single_row()
+            if one is not None:
+                self._one = one
         return one
 
     @staticmethod
@@ -125,7 +125,7 @@ class Estimator(Saving):
             return None
         return X[0], y.item() if y.ndim == 1 else y[0]
 
-    def _quick(self, row: Any, y: Any, time: Any = None) -> One | None:
+    def _quick(self, row: Any, y: Any, time: Any = None) -> SingleRow | None:
         """Learn one row the cheap way, if that is possible; else None, and nothing changed."""
         one = self._single()
         return one if one is not None and one.learn(row, y, time) else None

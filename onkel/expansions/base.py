@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from onkel.core.frame import Frame
 from onkel.kernels import Kernel
+from onkel.losses import Loss
 from onkel.params import Part
-from onkel.rules.base import Rule, Space
+from onkel.rules.base import BoundRule, Rule, Space
 from onkel.saved import Saved
+
+if TYPE_CHECKING:
+    from onkel.expansions.window import BoundWindow
 
 
 class Expansion(Part):
@@ -22,6 +27,19 @@ class Expansion(Part):
     def space(self, kernel: Kernel, features: int, scale: bool = False) -> Space:
         """Return what a rule may know of the space that f lives in."""
         return Space(size=kernel.size(features))
+
+    @property
+    def link_power(self) -> float:
+        """The p of the link between what is stored and the weights; 2: they are the same."""
+        return 2.0
+
+    def bind(self, rule: BoundRule, loss: Loss, kernel: Kernel) -> BoundWindow:
+        """Return the window with its numbers chosen, where f is held as terms."""
+        raise NotImplementedError
+
+    def open(self, kernel: Kernel, frame: Frame | None, limit: int = 0) -> Any:
+        """Return empty storage for at most `limit` terms, or the map from rows to features."""
+        raise NotImplementedError
 
     def foresee(self, saved: Saved) -> None:
         """Refuse what a file holds if opening this expansion would cost more than the file."""

@@ -127,8 +127,9 @@ class Centers(Expansion):
         top = float(np.linalg.eigvalsh(kernel.values(self.given, self.given))[-1])
         return (kernel.bound * top) ** 0.5
 
-    def open(self, kernel: Kernel, frame: Frame) -> CenterMap:
+    def open(self, kernel: Kernel, frame: Frame | None, limit: int = 0) -> CenterMap:
         """Return the map from rows to features, as far as the points are known."""
+        assert frame is not None  # rows of numbers
         width = len(frame.center)
         if self.given is not None:
             if self.given.shape[1] != width:
@@ -180,6 +181,8 @@ class CenterMap:
     """The points may change up to this trial."""
     draws: Array
     """For each trial of the sample, a number below it: the centre that it replaces, if any."""
+    form: ClassVar[str] = "terms"
+    """What f is made of to those who explain it."""
 
     @property
     def count(self) -> int:
@@ -237,6 +240,50 @@ class CenterMap:
     def reframed(self, theta: Array, old: Frame, new: Frame) -> Array:
         """Coefficients of centres stay what they are in a new frame."""
         return theta
+
+    def check_complete(self, rows: int) -> None:
+        """Refuse if a whole fit on so many rows has not brought all centres."""
+        if self.missing:
+            raise ValueError(
+                f"Centers: the expansion wants {self.most} distinct examples, but the data "
+                f"(n_samples={rows}) hold only {self.count}. Ask for fewer centres, or give "
+                "the points."
+            )
+
+    # -- wider rows, and several learners together -------------------------------------------------
+
+    def widened(self, kernel: Kernel, values: Array) -> CenterMap:
+        """Return the map for rows that have become wider: the centres had these values too."""
+        points = np.column_stack([self.points, np.tile(values, (self.count, 1))])
+        return replace(self, kernel=kernel, points=points)
+
+    def wider(self, theta: Array, values: Array) -> Array:
+        """Coefficients of centres stay what they are."""
+        return theta
+
+    def common(self, maps: list[CenterMap]) -> CenterMap:
+        """Return the centres of all of these; coefficients of different points cannot be added."""
+        points = [{p.tobytes() for p in m.points} for m in maps]
+        for j, other in enumerate(points):
+            if other != points[0]:
+                raise ValueError(
+                    f"merge: model {j} has other centres than model 0 "
+                    f"({len(other & points[0])} of {len(points[0])} are the same), so that their "
+                    "coefficients cannot be added. Give all of them the same points beforehand: "
+                    "expansions.Centers(points)."
+                )
+        return maps[0] if maps else self
+
+    def places(self, other: CenterMap) -> Any:
+        """Return where this map's centres stand in another one, and the sum behind them."""
+        at = {p.tobytes(): i for i, p in enumerate(other.points)}
+        return [*(at[p.tobytes()] for p in self.points), -1]
+
+    def probes(self, mean: Array, spread: Array) -> Array:
+        """Return rows at which a change of the frame shows: the centres."""
+        return self.points
+
+    # -- files -----------------------------------------------------------------------------------
 
     def dump(self) -> dict[str, Any]:
         """Return what a file must hold of the points, and the draws that are still to come."""

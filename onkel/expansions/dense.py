@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,15 @@ from onkel import core
 from onkel.core import Queries
 from onkel.core.frame import Frame
 from onkel.core.layout import LANES
-from onkel.expansions.journal import Journal
+from onkel.expansions.loose_terms import LooseRows
+from onkel.expansions.ring_files import dumped, restore
+from onkel.expansions.undo_log import UndoLog
 from onkel.kernels import Kernel
 from onkel.kernels.base import diag_of_norms
 from onkel.saved import Saved
+
+if TYPE_CHECKING:
+    from onkel.expansions.window import BoundWindow
 
 Array = NDArray[Any]
 
@@ -30,18 +35,22 @@ class DenseTerms:
     (and one more each for the average hypothesis). Lanes that hold no term have coefficient 0.
     """
 
+    has_lane: ClassVar[bool] = True
+    """Whether the compiled core's fast lane can learn into such terms."""
+
     def __init__(self, kernel: Kernel, frame: Frame, columns: int, limit: int) -> None:
         self.kernel = kernel
         self.frame = frame
         self.limit = limit
         self.head = 0
         self.count = 0
-        self.journal: Journal | None = None
+        self.undo_log: UndoLog | None = None
         self.weights: Array | None = None
         """The coefficients in the rows' own type, while the fast lane keeps them."""
-        self._allocate(0, columns)
+        self.allocate(0, columns)
 
-    def _allocate(self, panels: int, columns: int) -> None:
+    def allocate(self, panels: int, columns: int) -> None:
+        """Make empty room for so many panels of terms."""
         d, dtype = len(self.frame.center), self.frame.dtype
         self.weights = None
         self.panels = np.zeros((panels, d, LANES), dtype)
@@ -77,7 +86,7 @@ class DenseTerms:
         panel, lane = self.slots(start, stop)
         return self.coef[panel, :, lane]
 
-    def ages_from(self, start: int, stop: int) -> Array:
+    def births_from(self, start: int, stop: int) -> Array:
         """Return the births of some terms."""
         panel, lane = self.slots(start, stop)
         return self.births[panel * LANES + lane]
@@ -168,21 +177,38 @@ class DenseTerms:
             return second
         return first.followed_by(second)
 
+    @staticmethod
+    def chosen(queries: Queries, which: Array) -> Queries:
+        """Return the queries with these numbers."""
+        return queries.part(which)
+
+    def loose(self, frame: Frame, coef: Array, births: Array) -> LooseRows:
+        """Return these terms outside of any storage, as `frame` would store them.
+
+        With other coefficients and births.
+        """
+        rows, way = self.rows(0, self.count), np.zeros(len(frame.center))
+        if not frame.same_storage(self.frame):
+            rows = frame.translate(rows, self.frame)
+            way = np.abs(self.frame.center - frame.center) * frame.unit
+        eps = max(np.finfo(f.dtype).eps for f in (frame, self.frame))
+        doubt = 2.0 * float(eps) * (np.abs(rows.astype(np.float64)) + way)
+        return LooseRows(coef, births, frame, rows.astype(frame.dtype), doubt)
+
     # -- taking back ---------------------------------------------------------------------------
 
-    def begin(self, origin: DenseTerms) -> Callable[[], DenseTerms]:
+    def begin(self, origin: Self, rows: int) -> Callable[[], Self]:
         """Return a function that gives back `origin` bit for bit, whatever happens to these terms.
 
         `origin` is these terms as they were, perhaps in another frame; both share arrays. Until
         :meth:`end`, what is overwritten is noted; copying all terms would cost more than a short
         call.
         """
-        journal = Journal(dict(origin.__dict__))
-        self.journal = journal
+        log = self.undo_log = UndoLog(dict(origin.__dict__))
 
-        def undo() -> DenseTerms:
+        def undo() -> Any:
             restored = object.__new__(type(origin))
-            restored.__dict__.update(journal.restored())
+            restored.__dict__.update(log.restored())
             return restored
 
         return undo
@@ -193,20 +219,22 @@ class DenseTerms:
 
     def end(self) -> None:
         """What :meth:`begin` keeps is not needed any more."""
-        self.journal = None
+        self.undo_log = None
 
-    def _write(self, array: Array, where: Any, values: Any) -> None:
+    def _write(self, *changes: tuple[Array, Any, Any]) -> None:
+        """Put values into places of arrays, and note what stood there."""
         self.weights = None
-        if self.journal is not None:
-            self.journal.note(array, where)
-        array[where] = values
+        if self.undo_log is not None:
+            self.undo_log.note(*changes)
+        for array, where, values in changes:
+            array[where] = values
 
     # -- changing ------------------------------------------------------------------------------
 
     def drop(self, count: int) -> None:
         """Let the oldest terms go."""
         panel, lane = self.slots(0, count)
-        self._write(self.coef, (panel, slice(None), lane), 0)
+        self._write((self.coef, (panel, slice(None), lane), 0))
         self.head = (self.head + count) % max(len(self.births), 1)
         self.count -= count
         if self.count == 0:
@@ -219,17 +247,19 @@ class DenseTerms:
         if self.count + len(births) > len(self.births):
             self._grow(self.count + len(births))
         panel, lane = self.slots(self.count, self.count + len(births))
-        self._write(self.panels, (panel, slice(None), lane), queries.v)
-        self._write(self.norms, (panel, lane), queries.norm)
-        self._write(self.coef, (panel, slice(None), lane), coef)
-        self._write(self.births, (panel * LANES + lane,), births)
+        self._write(
+            (self.panels, (panel, slice(None), lane), queries.v),
+            (self.norms, (panel, lane), queries.norm),
+            (self.coef, (panel, slice(None), lane), coef),
+            (self.births, (panel * LANES + lane,), births),
+        )
         self.count += len(births)
 
     def add_to(self, which: Array, coef: Array) -> None:
         """Add to the coefficients of some terms, counted from the oldest."""
         at = (self.head + which) % max(len(self.births), 1)
         where = (at // LANES, slice(None), at % LANES)
-        self._write(self.coef, where, self.coef[where] + coef)
+        self._write((self.coef, where, self.coef[where] + coef))
 
     def _grow(self, needed: int) -> None:
         enough = -(-needed // LANES)
@@ -243,7 +273,7 @@ class DenseTerms:
 
     def _refill(self, panels: int, rows: Array, norms: Array, coef: Array, births: Array) -> None:
         """Allocate anew and lay the given terms in order from the first lane."""
-        self._allocate(panels, self.columns)
+        self.allocate(panels, self.columns)
         self.head, self.count = 0, len(births)
         panel, lane = self.slots(0, self.count)
         self.panels[panel, :, lane], self.norms[panel, lane] = rows, norms
@@ -262,12 +292,12 @@ class DenseTerms:
     def select(self, keep: Array) -> None:
         """Keep only some terms."""
         rows, coef = self.rows(0, self.count)[keep], self.coefs(0, self.count)[keep]
-        births = self.ages_from(0, self.count)[keep]
+        births = self.births_from(0, self.count)[keep]
         panel, lane = self.slots(0, self.count)
         norms = self.norms[panel, lane][keep]
         self._refill(len(self.panels), rows, norms, coef, births)
 
-    def reframed(self, frame: Frame) -> DenseTerms:
+    def reframed(self, frame: Frame) -> Self:
         """Return the same terms in a new frame; stored rows change only where they must."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
@@ -283,15 +313,15 @@ class DenseTerms:
             other.norms[panel, lane] = frame.norms(rows)
         return other
 
-    def following(self, x: Array) -> DenseTerms:
+    def following(self, x: Any) -> Self:
         """Return the terms with their centre near the data (kernels of differences only)."""
         if not (self.frame.invariant and self.count):
             return self
         recent = self.rows(max(self.count - LANES, 0), self.count).astype(np.float64)
-        frame = self.frame.left_behind(x, recent)
+        frame = self.frame.left_behind(np.asarray(x, np.float64), recent)
         return self if frame is None else self.reframed(frame)
 
-    def copy(self) -> DenseTerms:
+    def copy(self) -> Self:
         """Return an independent copy."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
@@ -302,77 +332,48 @@ class DenseTerms:
 
     def __getstate__(self) -> dict[str, Any]:
         """What the fast lane keeps beside the terms can be made again."""
-        return {**self.__dict__, "weights": None, "journal": None}
+        return {**self.__dict__, "weights": None, "undo_log": None}
 
     # -- files ---------------------------------------------------------------------------------
 
     def dump(self) -> dict[str, Any]:
         """Return what a file must hold: the whole ring, without what is left of dropped terms."""
-        panel, lane = self.slots(self.count, len(self.births))
-        panels, norms, births = self.panels.copy(), self.norms.copy(), self.births.copy()
-        panels[panel, :, lane], norms[panel, lane], births[panel * LANES + lane] = 0, 0, 0
-        ring = {"head": self.head, "count": self.count}
-        coef = self.coef.copy()
-        return {**ring, "panels": panels, "norms": norms, "coef": coef, "births": births}
+        return dumped(self)
 
     def restore(self, saved: Saved, columns: int, t: int) -> None:
         """Become the terms that a file holds, after trial `t`."""
-        d, dtype = len(self.frame.center), self.frame.dtype
-        panels = saved.array("panels", (None, d, LANES), dtype, finite=False)
-        n = len(panels)
-        self.panels, self.weights = panels, None
-        self.norms = saved.array("norms", (n, LANES), dtype, finite=False, low=0.0)
-        self.coef = saved.array("coef", (n, columns, LANES), np.float64)
-        self.births = saved.array("births", (n * LANES,), np.int64, low=0)
-        self.head = saved.whole("head", high=max(n * LANES - 1, 0))
-        self.count = saved.whole("count", high=min(n * LANES, self.limit))
-        self._check_ring(saved, t)
-
-    def _check_ring(self, saved: Saved, t: int) -> None:
-        """Refuse a ring that no run can have left."""
-        if np.isnan(self.panels).any():
-            raise saved.refuse("panels", "must not hold NaN")
-        panel, lane = self.slots(self.count, len(self.births))
-        held = {"panels": self.panels[panel, :, lane], "coef": self.coef[panel, :, lane]}
-        held |= {"norms": self.norms[panel, lane], "births": self.births[panel * LANES + lane]}
-        for name, nothing in held.items():
-            if np.any(np.ascontiguousarray(nothing).view(np.uint8)):  # -0.0 is something
-                raise saved.refuse(name, "must be 0 where there is no term")
-        births = self.ages_from(0, self.count)
-        if np.any(np.diff(births) <= 0) or np.any(births < 1) or np.any(births > t):
-            raise saved.refuse("births", f"must increase, from 1 to {t} at most")
+        restore(self, saved, columns, t)
 
     # -- the fast lane -------------------------------------------------------------------------
 
     def learn(
-        self, cap: int, state: Array, stepper: core.Stepper, block: core.Block,
+        self, window: BoundWindow, state: Array, stepper: core.Stepper, block: core.Block,
         out: core.BlockOutput, threads: int = 1,
     ) -> int:  # fmt: skip
         """Learn rows in place, as many as go without anything unusual; return how many."""
-        rows, oldest = len(block.x), int(block.oldest[-1])
+        rows, oldest, cap = len(block.x), int(block.oldest[-1]), window.cap
         if min(self.count + rows, cap) > len(self.births):
             self._grow(min(self.count + rows, cap))
-        if self.journal is not None:
-            going = max(self.older_than(oldest), self.count + rows - cap, 0)
-            self._note_ring(min(going, self.count), rows)
-        ring = core.ring_of(self.head, self.count, cap)
+        if self.undo_log is not None:
+            self._note_ring(window.budget.may_go(self, rows, cap, oldest), rows)
+        ring = core.ring_of(self.head, self.count, cap, window.budget.code)
         done = core.lane(*self._bound(), ring, state, stepper, block, out, threads)
         self.head, self.count = ring.head, ring.count
         return done
 
     def _note_ring(self, going: int, coming: int) -> None:
         """Note what the next rows may overwrite: so many of the oldest, so many behind the last."""
-        assert self.journal is not None
+        assert self.undo_log is not None
         if 2 * (going + coming) > len(self.births):
-            self.journal.copy_now()
+            self.undo_log.copy_now()
             return
-        panel, lane = self.slots(0, going)
-        self.journal.note(self.coef, (panel, slice(None), lane))
+        first, second = self.slots(0, going)
         panel, lane = self.slots(self.count, self.count + coming)
-        self.journal.note(self.panels, (panel, slice(None), lane))
-        self.journal.note(self.norms, (panel, lane))
-        self.journal.note(self.coef, (panel, slice(None), lane))
-        self.journal.note(self.births, (panel * LANES + lane,))
+        self.undo_log.note(
+            (self.coef, (first, slice(None), second)), (self.panels, (panel, slice(None), lane)),
+            (self.norms, (panel, lane)), (self.coef, (panel, slice(None), lane)),
+            (self.births, (panel * LANES + lane,)),
+        )  # fmt: skip
 
     def _bound(self) -> tuple[Any, Any, Any]:
         """Program, frame and arrays, as the compiled core takes them."""
@@ -382,9 +383,9 @@ class DenseTerms:
         return self.kernel.program(), core.frame_of(self.frame), terms
 
     def one(
-        self, cap: int, state: Array, stepper: core.Stepper, targets: core.Targets,
+        self, window: BoundWindow, state: Array, stepper: core.Stepper, targets: core.Targets,
         rows: core.Running | None, wanted: core.Running | None, scores: Array, limits: Array,
     ) -> Any:  # fmt: skip
         """Return what learns single rows into these terms, in place."""
-        ring = core.ring_of(self.head, self.count, cap)
+        ring = core.ring_of(self.head, self.count, window.cap, window.budget.code)
         return core.one(*self._bound(), ring, state, stepper, targets, rows, wanted, scores, limits)

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.expansions.loose_terms import LooseTexts
 from onkel.kernels import Spectrum
 from onkel.saved import Saved
 
@@ -26,6 +27,9 @@ class StringTerms:
     The terms themselves are needed to let the oldest go; a substring that no term holds any
     more is forgotten, so that no rounding dust stays behind.
     """
+
+    has_lane: ClassVar[bool] = False
+    """Whether the compiled core's fast lane can learn into such terms."""
 
     def __init__(self, kernel: Spectrum, columns: int) -> None:
         self.kernel = kernel
@@ -81,7 +85,7 @@ class StringTerms:
         rows = [t[1] for t in islice(self.terms, start, stop)]
         return np.array(rows).reshape(-1, self.columns)
 
-    def ages_from(self, start: int, stop: int) -> Array:
+    def births_from(self, start: int, stop: int) -> Array:
         """Return the births of some terms."""
         return np.array([t[2] for t in islice(self.terms, start, stop)], np.int64)
 
@@ -97,6 +101,23 @@ class StringTerms:
     def join(first: list[Features], second: list[Features]) -> list[Features]:
         """Return two sets of queries as one."""
         return first + second
+
+    @staticmethod
+    def chosen(queries: list[Features], which: Array) -> list[Features]:
+        """Return the queries with these numbers."""
+        return [queries[i] for i in which]
+
+    def following(self, x: Any) -> StringTerms:
+        """Texts have no centre that could follow them."""
+        return self
+
+    def fragile(self, needs_norm: bool) -> bool:
+        """Whether a change of the terms may call a user's code, which may fail."""
+        return False
+
+    def loose(self, frame: Any, coef: Array, births: Array) -> LooseTexts:
+        """Return these terms outside of any storage, with other coefficients and births."""
+        return LooseTexts(coef, births, None, np.array(self.oldest(self.count), object))
 
     # -- changing ------------------------------------------------------------------------------
 
@@ -149,7 +170,7 @@ class StringTerms:
         for features, a, _ in terms:
             self._add(features, a)
 
-    def begin(self, origin: StringTerms) -> Callable[[], StringTerms]:
+    def begin(self, origin: StringTerms, rows: int) -> Callable[[], StringTerms]:
         """Return a function that gives back `origin`, the terms as they were before this call."""
         saved = origin.copy()
         return lambda: saved
@@ -181,7 +202,7 @@ class StringTerms:
             "which": np.array([i for i, _ in found], np.int64),
             "amounts": np.array([amount for _, amount in found], np.float64),
             "coef": coef,
-            "births": self.ages_from(0, self.count),
+            "births": self.births_from(0, self.count),
         }
 
     def restore(self, saved: Saved, columns: int, t: int) -> None:

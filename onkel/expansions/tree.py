@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +53,8 @@ class Tree(Window):
                 "for any other kernel."
             )
 
-    def open(self, kernel: Kernel, frame: Frame, limit: int) -> TreeTerms:
+    def open(self, kernel: Kernel, frame: Frame | None, limit: int = 0) -> TreeTerms:
+        assert frame is not None  # rows of numbers
         return TreeTerms(kernel, frame, 0, limit)
 
 
@@ -61,9 +62,10 @@ class TreeTerms(DenseTerms):
     """The terms as a dense expansion stores them, and beside them the trees that sum them."""
 
     kernel: Additive
+    has_lane: ClassVar[bool] = False
 
-    def _allocate(self, panels: int, columns: int) -> None:
-        super()._allocate(panels, columns)
+    def allocate(self, panels: int, columns: int) -> None:
+        super().allocate(panels, columns)
         if not hasattr(self, "trees"):
             self.trees = self._empty(columns)
 
@@ -78,7 +80,7 @@ class TreeTerms(DenseTerms):
         self.trees = self._empty(self.columns)
         if n:
             z, coef = self.frame.z(self.rows(0, n)), self.coefs(0, n)
-            births = self.ages_from(0, n)
+            births = self.births_from(0, n)
             self.trees.build(*map(np.ascontiguousarray, (z, coef, births)), list(layout))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -135,15 +137,14 @@ class TreeTerms(DenseTerms):
 
     # -- taking back ---------------------------------------------------------------------------
 
-    def begin(self, origin: DenseTerms) -> Callable[[], DenseTerms]:
+    def begin(self, origin: Self, rows: int) -> Callable[[], Self]:
         """Return a function that gives back `origin`, terms and trees, bit for bit."""
-        undo, trees = super().begin(origin), self.trees
-        assert isinstance(origin, TreeTerms)
+        undo, trees = super().begin(origin, rows), self.trees
         if trees is not origin.trees:  # made for a new frame: those of `origin` stay as they are
             return undo
         trees.begin()
 
-        def undo_all() -> DenseTerms:
+        def undo_all() -> Any:
             trees.rollback()
             return undo()
 
@@ -155,7 +156,7 @@ class TreeTerms(DenseTerms):
 
     def end(self) -> None:
         """What :meth:`begin` keeps is not needed any more."""
-        if self.journal is not None and self.trees.in_transaction:
+        if self.undo_log is not None and self.trees.in_transaction:
             self.trees.commit()
         super().end()
 
@@ -164,7 +165,7 @@ class TreeTerms(DenseTerms):
     def drop(self, count: int) -> None:
         """Let the oldest terms go."""
         if count:
-            z, births = self.frame.z(self.rows(0, count)), self.ages_from(0, count)
+            z, births = self.frame.z(self.rows(0, count)), self.births_from(0, count)
             self.trees.erase(np.ascontiguousarray(z), births)
         super().drop(count)
 
@@ -179,7 +180,7 @@ class TreeTerms(DenseTerms):
         """Add to the coefficients of some terms, counted from the oldest."""
         super().add_to(which, coef)
         panel_rows = np.concatenate([self.rows(i, i + 1) for i in which.tolist()])
-        births = np.concatenate([self.ages_from(i, i + 1) for i in which.tolist()])
+        births = np.concatenate([self.births_from(i, i + 1) for i in which.tolist()])
         z = np.ascontiguousarray(self.frame.z(panel_rows))
         self.trees.add(z, births, np.ascontiguousarray(coef))
 
@@ -198,20 +199,18 @@ class TreeTerms(DenseTerms):
         super().select(keep)
         self._rebuild()
 
-    def reframed(self, frame: Frame) -> TreeTerms:
+    def reframed(self, frame: Frame) -> Self:
         """Return the same terms in a new frame, which asks for new trees."""
         other = super().reframed(frame)
-        assert isinstance(other, TreeTerms)
         other._rebuild()
         return other
 
-    def following(self, x: Array) -> TreeTerms:
+    def following(self, x: Any) -> Self:
         """Trees take differences to near anchors: their centre need not follow the data."""
         return self
 
-    def copy(self) -> TreeTerms:
+    def copy(self) -> Self:
         """Return an independent copy."""
         other = super().copy()
-        assert isinstance(other, TreeTerms)
         other.trees = self.trees.copy() if self.columns else None
         return other

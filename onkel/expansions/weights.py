@@ -68,8 +68,13 @@ class Weights(Expansion):
     def space(self, kernel: Kernel, features: int, scale: bool = False) -> Space:
         return Space(size=_typical(max(features, 1), float(self.p)), p=float(self.p))
 
-    def open(self, kernel: Kernel, frame: Frame) -> Coordinates:
+    @property
+    def link_power(self) -> float:
+        return float(self.p)
+
+    def open(self, kernel: Kernel, frame: Frame | None, limit: int = 0) -> Coordinates:
         """Return the map from rows to features."""
+        assert frame is not None  # rows of numbers
         return Coordinates(len(frame.center))
 
 
@@ -84,6 +89,8 @@ class Coordinates:
     """Rows as they are (standardised): the features of the linear kernel."""
 
     count: int
+    form: ClassVar[str] = "weights"
+    """What f is made of to those who explain it."""
 
     @property
     def nbytes(self) -> int:
@@ -108,6 +115,37 @@ class Coordinates:
         size = np.abs(kept) + np.abs(shifted) + far * np.abs(theta[:, -1:])
         dust = np.abs(sums) <= 8 * np.finfo(float).eps * size  # what cancelled is 0
         return np.column_stack([np.where(dust, 0.0, sums), theta[:, -1]])
+
+    def check_complete(self, rows: int) -> None:
+        """Nothing is still to come."""
+
+    # -- wider rows, and several learners together -------------------------------------------------
+
+    def widened(self, kernel: Kernel, values: Array) -> Coordinates:
+        """Return the map for rows that have become wider."""
+        return Coordinates(self.count + len(values))
+
+    def wider(self, theta: Array, values: Array) -> Array:
+        """Return the weights for such rows: that of a constant feature is v times the sum of a_i.
+
+        That sum stands last.
+        """
+        return np.insert(theta, [self.count] * len(values), theta[:, -1:] * values, axis=1)
+
+    def common(self, maps: list[Coordinates]) -> Coordinates:
+        """Return the map that all of these are."""
+        return self
+
+    def places(self, other: Coordinates) -> Any:
+        """Return where this map's features stand in another one."""
+        return slice(None)
+
+    def probes(self, mean: Array, spread: Array) -> Array:
+        """Return rows at which a change of the frame shows: the mean, and one spread either way."""
+        way = np.diag(spread)
+        return np.concatenate([mean[None], mean + way, mean - way])
+
+    # -- files -----------------------------------------------------------------------------------
 
     def dump(self) -> dict[str, Any]:
         """Return what a file must hold beside the weights: nothing."""

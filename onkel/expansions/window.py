@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from onkel import bounds
 from onkel.core.frame import Frame
 from onkel.expansions.base import Expansion
+from onkel.expansions.budgets import OLDEST, Budget
 from onkel.expansions.dense import DenseTerms
 from onkel.expansions.strings import StringTerms
 from onkel.kernels import Kernel, Spectrum
@@ -70,10 +71,11 @@ class Window(Expansion):
                 "(terms= may stand beside it)."
             )
 
-    def open(self, kernel: Kernel, frame: Frame, limit: int) -> Any:
+    def open(self, kernel: Kernel, frame: Frame | None, limit: int = 0) -> Any:
         """Return empty storage for terms, of which there will be at most `limit`."""
         if isinstance(kernel, Spectrum):
             return StringTerms(kernel, 0)
+        assert frame is not None  # rows of numbers
         return DenseTerms(kernel, frame, 0, limit)
 
     def bind(self, rule: BoundRule, loss: Loss, kernel: Kernel) -> BoundWindow:
@@ -121,6 +123,8 @@ class BoundWindow:
     age: int = bounds.NEVER
     growth: float | None = None
     start: int = 0
+    budget: Budget = OLDEST
+    """Which term goes when there are more than `cap`."""
 
     def ages(self, t: Array) -> Array:
         """Return s_t: the hypothesis at trial t holds terms stored at t - s_t ... t - 1."""

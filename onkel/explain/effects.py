@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from onkel import core
 from onkel.core.layout import Node, Op, Program, Reads, operation_of, reads_of
-from onkel.kernels import Additive, Exponential, Kernel, Linear, Scaled, Spline, Sum
+from onkel.kernels import Kernel
 
 Array = NDArray[Any]
 
@@ -39,7 +39,7 @@ class Effects:
 
 def method_of(kernel: Kernel) -> str:
     """Return how the features' effects are found."""
-    if is_additive(kernel):
+    if kernel.additive:
         return "split"
     program = kernel.program()
     if program is not None and Reads.DOT not in reads_of(program):
@@ -132,46 +132,14 @@ def _by_leaving_out(kernel: Kernel, x: Array, Z: Array, a: Array) -> Effects:
 # -- the exact split ---------------------------------------------------------------------------
 
 
-def is_additive(kernel: Kernel) -> bool:
-    """Whether k(x, z) is a sum over features, each of that feature alone."""
-    if isinstance(kernel, Scaled):
-        return is_additive(kernel.kernel)
-    if isinstance(kernel, Sum):
-        return is_additive(kernel.left) and is_additive(kernel.right)
-    return isinstance(kernel, (Additive, Linear, Exponential, Spline))
-
-
-def parts(kernel: Kernel, x: Array, Z: Array) -> Array:
-    """Return the matrix of each feature's part of k(x, z), one row per z."""
-    if isinstance(kernel, Scaled):
-        return kernel.factor * parts(kernel.kernel, x, Z)
-    if isinstance(kernel, Sum):
-        return parts(kernel.left, x, Z) + parts(kernel.right, x, Z)
-    if isinstance(kernel, Linear):
-        return Z * x
-    if not isinstance(kernel, Additive):
-        return kernel.values(x[None], Z).T
-    pairs = zip(kernel.kernel, kernel.weights, strict=True)
-    columns = [weight * _of_one(k, x[j], Z[:, j]) for j, (k, weight) in enumerate(pairs)]
-    return np.stack(columns, axis=1)
-
-
-def _of_one(kernel: Kernel, x: float, z: Array) -> Array:
-    """Return the kernel of one feature at all z."""
-    split = kernel.split()
-    if split is not None:
-        return np.asarray(split.values(np.full(len(z), x), np.ascontiguousarray(z)))
-    return kernel.values(np.array([[x]]), np.ascontiguousarray(z[:, None]))[0]
-
-
 def _by_split(kernel: Kernel, x: Array, Z: Array, a: Array) -> Effects:
     likeness, own, usual = np.zeros(len(Z)), np.zeros(len(x)), np.zeros(len(x))
     middle = typical(Z, a)
     for part in _chunks(len(Z), len(x)):
-        of_features = parts(kernel, x, Z[part])
+        of_features = kernel.parts(x, Z[part])
         likeness[part] = of_features.sum(axis=1)
         own += a[part] @ of_features
-        usual += a[part] @ parts(kernel, middle, Z[part])
+        usual += a[part] @ kernel.parts(middle, Z[part])
     return Effects("split", likeness, own - usual, own)
 
 

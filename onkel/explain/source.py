@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.layout import Field
-from onkel.expansions.weights import Coordinates
 from onkel.explain.effects import Effects, alike, effects, method_of, quantiles, sharpened
 from onkel.explain.outcome import Feature, Term
 from onkel.explain.texts import of_text
 from onkel.kernels import Kernel
-from onkel.learner import Learner, PrimalLearner, TermLearner
+from onkel.learner import Learner
 
 Array = NDArray[Any]
 
@@ -41,12 +39,19 @@ def details(
     Features come by the size of their effects, or (`lowest_first`) those that lowered the score
     most before the others.
     """
-    if learner.on_strings:
-        assert isinstance(learner, TermLearner)
-        a, base = _coefficients(learner)
-        return Details(*of_text(learner, row, a @ mix, float(base @ mix), top, lowest_first))
-    if isinstance(learner, PrimalLearner) and isinstance(learner.map, Coordinates):
-        return _of_weights(learner, row, mix, names, lowest_first)
+    return _OF[learner.form](learner, row, mix, names, top, lowest_first)
+
+
+def _of_texts(
+    learner: Any, row: Any, mix: Array, names: Any, top: int, lowest_first: bool
+) -> Details:
+    a, base = learner.coefficients()
+    return Details(*of_text(learner, row, a @ mix, float(base @ mix), top, lowest_first))
+
+
+def _of_terms(
+    learner: Any, row: Any, mix: Array, names: Any, top: int, lowest_first: bool
+) -> Details:
     held = _held(learner, mix)
     x = learner.frame.z(learner.frame.store(np.asarray(row, np.float64)))
     found = effects(learner.kernel, x, held.z, held.a)
@@ -71,37 +76,9 @@ class Held:
     ages: Array | None
 
 
-def _coefficients(learner: TermLearner) -> tuple[Array, Array]:
-    """Return what multiplies k, one column per output, and the offsets; in the targets' units."""
-    s, c = learner.state, learner.columns
-    coef = learner.terms.coefs(0, learner.terms.count)
-    a, b = coef[:, :c] * s[:, Field.SCALE], s[:, Field.OFFSET]
-    if learner.settings.average:
-        trials = np.maximum(s[:, Field.TRIALS], 1)
-        begun = s[:, Field.TRIALS] > 1  # f_1 = 0
-        a = begun * (coef[:, c:] + s[:, Field.SCALE_SUM] * coef[:, :c]) / trials
-        b = begun * s[:, Field.OFFSET_SUM] / trials
-    return learner.targets.raw_widths(a), learner.targets.raw(b)
-
-
 def _held(learner: Learner, mix: Array) -> Held:
-    frame = learner.frame
-    if isinstance(learner, PrimalLearner):
-        points = learner.map.points
-        w, b = learner.weights()
-        a, base = learner.targets.raw_widths(w.T), learner.targets.raw(b)
-        z = frame.z(frame.store(points))
-        return Held(z, a @ mix, float(base @ mix), lambda i, j: points[i, j], None)
-    assert isinstance(learner, TermLearner)
-    terms = learner.terms
-    v = terms.rows(0, terms.count)
-    a, base = _coefficients(learner)
-
-    def raw(i: Any, j: Any) -> Array:
-        return np.asarray(v[i, j], np.float64) / frame.unit[j] + frame.center[j]
-
-    ages = learner.t - terms.ages_from(0, terms.count)
-    return Held(frame.z(v), a @ mix, float(base @ mix), raw, ages)
+    (a, base), stored = learner.coefficients(), learner.stored()
+    return Held(stored.z, a @ mix, float(base @ mix), stored.raw, stored.ages)
 
 
 # -- features and terms ------------------------------------------------------------------------
@@ -176,7 +153,7 @@ def _usual(held: Held, kernel: Kernel, x: Array, which: Array) -> dict[int, tupl
 
 
 def _of_weights(
-    learner: PrimalLearner, row: Array, mix: Array, names: Any, lowest_first: bool
+    learner: Any, row: Any, mix: Array, names: Any, top: int, lowest_first: bool
 ) -> Details:
     """The linear learner in the primal: each weight times its feature, and no terms."""
     w, b = learner.raw_weights()
@@ -192,3 +169,7 @@ def _of_weights(
         reach = 1.6449 * np.sqrt(moments.variance)  # 5 to 95 % of a bell curve
         usual = {j: (float(middle[j] - reach[j]), float(middle[j] + reach[j])) for j in order}
     return Details(base, "split", _features(row, found, order, names, usual), (), learner.size)
+
+
+_OF = {"terms": _of_terms, "texts": _of_texts, "weights": _of_weights}
+"""By what f is made of."""

@@ -53,7 +53,7 @@ def _terms(
     total = float(np.abs(part).sum())
     if not total > 0:
         return ()
-    births = learner.terms.ages_from(0, learner.terms.count)
+    births = learner.terms.births_from(0, learner.terms.count)
     return tuple(
         Term(
             age=int(learner.t - births[i]),

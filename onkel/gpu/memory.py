@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -38,6 +40,15 @@ def refused(terms: Any, why: str) -> MemoryError:
         f"{terms.bytes_of_one():,} bytes. Give expansions.Window fewer terms, or precision='tf32' "
         "for less of it. The model was not changed."
     )
+
+
+@contextmanager
+def said(terms: Any) -> Iterator[None]:
+    """Say what does not fit, should the device's memory not suffice for something."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise refused(terms, str(error)) from None
 
 
 def gb(count: int) -> str:

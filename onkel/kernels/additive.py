@@ -26,6 +26,13 @@ WEIGHT = Accept(
 class _OneFeature(Kernel):
     """A kernel of two numbers."""
 
+    @property
+    def additive(self) -> bool:
+        return True
+
+    def parts(self, x: Array, Z: Array) -> Array:
+        return self.values(x[None], Z).T
+
     def resolve(self, features: int) -> Self:
         if features != 1:
             raise ValueError(
@@ -176,6 +183,15 @@ class Additive(Kernel):
         """Kernel and weight of each feature; "auto" is already resolved."""
         return list(zip(self.kernel, self.weights, strict=True))
 
+    @property
+    def additive(self) -> bool:
+        return True
+
+    def parts(self, x: Array, Z: Array) -> Array:
+        pairs = zip(self.kernel, self.weights, strict=True)
+        columns = [weight * _of_one(k, x[j], Z[:, j]) for j, (k, weight) in enumerate(pairs)]
+        return np.stack(columns, axis=1)
+
     def splits(self) -> list[Split] | None:
         """Return how each feature's kernel splits, or None if one of them does not."""
         found = [k.split() for k, _ in self._pairs()]
@@ -223,3 +239,11 @@ class Additive(Kernel):
         for j, (k, w) in enumerate(self._pairs()):
             total += w * k.diag_values(X[:, j : j + 1])
         return total
+
+
+def _of_one(kernel: Kernel, x: float, z: Array) -> Array:
+    """Return the kernel of one feature at all z."""
+    split = kernel.split()
+    if split is not None:
+        return np.asarray(split.values(np.full(len(z), x), np.ascontiguousarray(z)))
+    return kernel.values(np.array([[x]]), np.ascontiguousarray(z[:, None]))[0]

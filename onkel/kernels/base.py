@@ -71,6 +71,15 @@ class Kernel(Part):
                 "centres them around 0. Use scale=False, with inputs of your own scale."
             )
 
+    @property
+    def additive(self) -> bool:
+        """Whether k(x, z) is a sum over features, each of that feature alone."""
+        return False
+
+    def parts(self, x: Array, Z: Array) -> Array:
+        """Return each feature's part of k(x, z), one row per z, where k is such a sum."""
+        raise NotImplementedError
+
     def program(self) -> Program | None:
         """Return the kernel for the compiled core, or None for one that is a Python function."""
         return None
@@ -224,6 +233,13 @@ class Sum(_Pair):
 
     op: ClassVar[Op] = Op.SUM
 
+    @property
+    def additive(self) -> bool:
+        return self.left.additive and self.right.additive
+
+    def parts(self, x: Array, Z: Array) -> Array:
+        return self.left.parts(x, Z) + self.right.parts(x, Z)
+
 
 @dataclass(frozen=True)
 class Product(_Pair):
@@ -251,6 +267,13 @@ class Scaled(Kernel):
     @property
     def bound(self) -> float | None:
         return None if self.kernel.bound is None else self.factor * self.kernel.bound
+
+    @property
+    def additive(self) -> bool:
+        return self.kernel.additive
+
+    def parts(self, x: Array, Z: Array) -> Array:
+        return self.factor * self.kernel.parts(x, Z)
 
     def size(self, features: int) -> float:
         return self.factor * self.kernel.size(features)

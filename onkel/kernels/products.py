@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
+
+from numpy.typing import NDArray
 
 from onkel.core.layout import Op, Program
 from onkel.kernels.base import Kernel
 from onkel.kernels.stationary import AUTO_POSITIVE
 from onkel.params import NON_NEGATIVE, Accept
+
+Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,13 @@ class Linear(Kernel):
 
     def program(self) -> Program | None:
         return [(int(Op.LINEAR), 0.0, 0.0, 0)]
+
+    @property
+    def additive(self) -> bool:
+        return True
+
+    def parts(self, x: Array, Z: Array) -> Array:
+        return Z * x
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,14 @@ from onkel.learner.blends import Alerts, Means, Votes, resumed_mixture
 from onkel.learner.grow import with_features
 from onkel.learner.merging import Merged, merged
 from onkel.learner.mixture import Mixture, start_parts
-from onkel.learner.one import One
-from onkel.learner.primal import PrimalLearner
+from onkel.learner.primal_learner import PrimalLearner
 from onkel.learner.resume import Start, dump, resumed, start
 from onkel.learner.settings import OF_THE_MACHINE, Settings
-from onkel.learner.terms import TermLearner
+from onkel.learner.single_row import SingleRow
+from onkel.learner.term_learner import TermLearner
 
 __all__ = [
-    "OF_THE_MACHINE", "Alerts", "Bank", "Learner", "Means", "Merged", "Mixture", "One",
-    "PrimalLearner", "Settings", "Start", "TermLearner", "Votes", "dump", "merged", "resumed",
+    "OF_THE_MACHINE", "Alerts", "Bank", "Learner", "Means", "Merged", "Mixture", "PrimalLearner",
+    "Settings", "SingleRow", "Start", "TermLearner", "Votes", "dump", "merged", "resumed",
     "resumed_mixture", "start", "start_parts", "with_features",
 ]  # fmt: skip

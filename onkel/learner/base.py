@@ -1,29 +1,35 @@
-"""What every learner does, however f is stored: the online protocol, outputs, standardisation."""
+"""What every learner does, however f is stored: the online protocol, outputs, the one loop."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onkel.core.frame import Frame
 from onkel.core.layout import Field
+from onkel.kernels import Kernel
 from onkel.learner.batch import Batch
-from onkel.learner.refusals import Refusals
+from onkel.learner.engine import Engine, Learned
 from onkel.learner.settings import Settings
-from onkel.scaling import SMALLEST_SPREAD, Moments, Targets, next_refresh
+from onkel.learner.standardised import Standardised
+from onkel.learner.transaction import Transaction
+from onkel.rules.base import BoundRule
+from onkel.saved import Saved
+from onkel.scaling import Moments, Targets
+
+if TYPE_CHECKING:
+    from onkel.learner.merging.adding import Adding
+    from onkel.learner.single_row import SingleRow
+    from onkel.learner.stored import Stored
 
 Array = NDArray[Any]
 
 
-HANDFUL = 4
-"""Rows that the fast lane takes at once on any processor, all or nothing."""
-
-
-class Learner(Refusals):
+class Learner(Standardised):
     """f and everything it needs to go on learning, for one or several outputs.
 
     Parameters
@@ -38,6 +44,12 @@ class Learner(Refusals):
         float32 or float64, of rows and kernel values; scalars are always float64.
     """
 
+    engines: ClassVar[tuple[Engine[Any], ...]]
+    """What learns rows, in the order in which they are asked; the last takes any."""
+    adding: ClassVar[type[Adding]]
+    """How learners of this kind are added up."""
+    at_a_time: ClassVar[int] = 1024
+    """Rows that are predicted at once."""
     shared: ClassVar[tuple[str, ...]] = ("moments", "targets", "state")
     """What is changed in place, or may be, and must be copied for a copy to be independent."""
     merged: bool = False
@@ -46,12 +58,14 @@ class Learner(Refusals):
     def __init__(self, settings: Settings, features: int, columns: int, dtype: Any) -> None:
         self.settings = settings
         self.kernel = settings.kernel.resolve(features)
+        self.kernels: tuple[Kernel, ...] = (self.kernel,)
         self.loss = settings.loss
         settings.rule.check(self.loss)
         settings.expansion.check(self.kernel, settings.rule)
         self.kernel.check_scale(settings.scale)
-        space = settings.expansion.space(self.kernel, features, settings.scale)
-        self.rule = settings.rule.bind(self.loss, space)
+        self.rule = self.bound_rule(features)
+        self.rules: list[Any] = [self.rule]
+        """Of all the settings that share this learner, as are the kernels."""
         self.dtype = np.dtype(dtype)
         self.t = 0
         self.mistakes = 0
@@ -62,30 +76,19 @@ class Learner(Refusals):
             gaps=settings.missing == "mean",
         )  # fmt: skip
         self.means = np.zeros(len(self.moments.mean))
-        """What a missing value stands for: the means as of the last refresh."""
-        self.clock: float | None = None
-        """Time of the last row learned, in seconds, where forgetting goes by it."""
-        self.refreshed: float | None = None
-        """Time of the last refresh."""
+        self.clock = self.refreshed = None
         scaled = settings.scale and self.loss.task == "regression"
-        self.targets = Targets(columns, self.rule.memory, active=scaled)
+        self.targets = Targets(columns * self.sharing, self.rule.memory, active=scaled)
         self.known = np.zeros(len(self.moments.mean), bool)
-        """Features that have been seen to vary."""
-        self.first_score: Array | None = None
-        """Of a block's first row, where the frame was changed for it."""
-        self._open(Frame.plain(np.zeros(features), dtype, self.kernel.translation_invariant))
+        self.first_score = None
+        self.open(Frame.plain(np.zeros(features), dtype, self.kernel.translation_invariant))
         for _ in range(columns):
             self.add_column()
 
     # -- what a kind of learner must say ----------------------------------------------------------
 
-    def _open(self, frame: Frame) -> None:
+    def open(self, frame: Frame) -> None:
         """Make what f is stored in."""
-        raise NotImplementedError
-
-    @property
-    def frame(self) -> Frame:
-        """The coordinates in which rows are seen."""
         raise NotImplementedError
 
     @property
@@ -98,32 +101,60 @@ class Learner(Refusals):
         """Memory of what f is stored in."""
         raise NotImplementedError
 
-    def _insert_column(self, old: int) -> None:
+    def insert_column(self, old: int) -> None:
         """Make room for one more output, starting at 0."""
         raise NotImplementedError
 
-    def _remix(self, mixing: Array) -> None:
-        """Replace the outputs' f by linear combinations of them (and of the average likewise)."""
+    def fade(self, factors: Array) -> None:
+        """Shrink each output's f (not what the average has of it)."""
         raise NotImplementedError
 
-    def _scores(self, X: Any) -> Array:
-        """Return f(x) + b, in the learner's target units."""
+    def take_f(self, narrow: Self, frame: Frame, values: Array) -> None:
+        """Take over the f of a learner with fewer features, which had these `values` besides."""
         raise NotImplementedError
 
-    def _try_block(self, batch: Batch) -> tuple[Any, Any]:
-        """Compute the steps of the first rows; nothing is changed in place.
+    def coefficients(self) -> tuple[Array, Array]:
+        """Return what multiplies k, one column per output, and the offsets; as they are shown.
 
-        Returns the result, with its `done` rows, and what :meth:`_commit` needs beside it.
+        Both in the targets' own units; of the average hypothesis, where that is asked for.
         """
         raise NotImplementedError
 
-    def _commit(self, result: Any, context: Any, own: Array) -> None:
-        """Take a result over."""
+    @property
+    def form(self) -> str:
+        """What f is made of to those who explain it: "terms", "texts" or "weights"."""
         raise NotImplementedError
 
-    def _reframe(self, frame: Frame) -> None:
-        """See rows in new coordinates from now on."""
+    def stored(self) -> Stored:
+        """Return the points that the coefficients belong to."""
         raise NotImplementedError
+
+    def dump_f(self) -> dict[str, Any]:
+        """Return what a file must hold of f."""
+        raise NotImplementedError
+
+    def restore_f(self, saved: Saved, frame: Frame) -> None:
+        """Become the f that a file holds, in its frame; t and the outputs' state are known."""
+        raise NotImplementedError
+
+    # -- what most of them leave as it is ----------------------------------------------------------
+
+    sharing: int = 1
+    """Settings whose outputs stand side by side, each with as many."""
+
+    def bound_rule(self, features: int) -> BoundRule:
+        """Return the rule with its numbers, for rows of so many features."""
+        settings = self.settings
+        space = settings.expansion.space(self.kernel, features, settings.scale)
+        return settings.rule.bind(self.loss, space)
+
+    def window_age(self) -> int | None:
+        """Return how many trials a term stays, as of now; None where f has no terms."""
+        return None
+
+    def single_row(self) -> SingleRow | None:
+        """Return what learns rows one by one the cheap way, if that is possible now."""
+        return None
 
     # -- outputs -------------------------------------------------------------------------------
 
@@ -139,36 +170,50 @@ class Learner(Refusals):
         row[0, Field.SCALE] = 1.0
         row[0, Field.THRESHOLD] = row[0, Field.ALERT] = self.rule.start(self.loss)
         self.state = np.concatenate([self.state, row])
-        self._insert_column(old)
+        self.insert_column(old)
 
     def mirror_column(self) -> None:
         """Turn a single two-sided output round: its +1 becomes its -1."""
-        self._remix(-np.eye(1))
+        self.remix(-np.eye(1))
         self.state[0, [Field.OFFSET, Field.OFFSET_SUM]] *= -1.0
 
     def split_column(self) -> None:
         """Give the two-sided single output of a binary problem a mirror: one output per class."""
         self.add_column()
-        self._remix(np.array([[1.0, -1.0], [0.0, 0.0]]))
+        self.remix(np.array([[1.0, -1.0], [0.0, 0.0]]))
         self.state[1] = self.state[0]
         self.state[1, [Field.OFFSET, Field.OFFSET_SUM]] *= -1.0
 
     def arrange(self, order: list[int]) -> None:
         """Put the outputs into another order."""
-        self._remix(np.eye(self.columns)[:, order])
+        self.remix(np.eye(self.columns)[:, order])
         self.state = self.state[order]
 
     def check_complete(self, rows: int) -> None:
         """After a whole fit on so many rows: refuse if what the settings ask for never came."""
 
-    def copy(self, deep: bool = True) -> Self:
-        """Return an independent copy, or (not `deep`) one that shares what is changed in place."""
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        return self.copied(self.shared)
+
+    def copied(self, names: tuple[str, ...] = ()) -> Self:
+        """Return a copy that shares all but these fields."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
-        if deep:
-            for name in self.shared:
-                setattr(other, name, getattr(self, name).copy())
+        for name in names:
+            setattr(other, name, getattr(self, name).copy())
         return other
+
+    def guard(self, before: Any, rows: int) -> Callable[[], Learner]:
+        """Return a function that gives back the learner as it was `before`.
+
+        Called before anything is changed in place; `rows` at most come afterwards.
+        """
+        saved: Learner = before.copied(Learner.shared)
+        return lambda: saved
+
+    def release(self) -> None:
+        """The call has succeeded: what was guarded need not be any more."""
 
     # -- predicting ----------------------------------------------------------------------------
 
@@ -177,24 +222,19 @@ class Learner(Refusals):
 
         `first` is the number of the first row in messages.
         """
-        self.kernel.check_rows(X, first)
-        X = self.filled(X)
+        for kernel in self.kernels:
+            kernel.check_rows(X, first)
         out = np.empty((len(X), self.columns))
-        for start in range(0, len(X), 1024):
-            out[start : start + 1024] = self._scores(X[start : start + 1024])
+        for start in range(0, len(X), self.at_a_time):
+            part = slice(start, start + self.at_a_time)
+            out[part] = self.unit_scores(self.filled(X[part]))
         if not np.all(np.isfinite(out)):
             bad = int(np.flatnonzero(~np.isfinite(out).all(axis=1))[0])
             raise ValueError(
                 f"Row {first + bad}: the score is not finite; its values are too large for "
-                f"{self.kernel!r} in {self.dtype}{self._advice}."
+                f"{self.kernel!r} in {self.dtype}{self.advice}."
             )
         return self.targets.raw(out)
-
-    def filled(self, X: Any) -> Any:
-        """Return rows with missing values as what they stand for."""
-        if not (self.moments.gaps and isinstance(X, np.ndarray)):
-            return X
-        return np.where(np.isnan(X), self.means.astype(X.dtype), X) if _has_gaps(X) else X
 
     def limits(self) -> Array:
         """Return each output's threshold now (novelty: that of alerts), in the targets' units."""
@@ -218,180 +258,46 @@ class Learner(Refusals):
         brought up to date. `first` is the number of the first row in messages; `times` are in
         seconds.
         """
-        self.kernel.check_rows(X, first)
-        scores, limits = np.empty((2, len(X), self.columns))
-        own = np.zeros(len(X), np.int64) if own is None else own
-        batch = Batch(X, Y, weight, own, times, first)
-        restore: Callable[[], Learner] | None = None
-        start = 0
-        try:
-            while start < len(X):
-                before = self.copy(deep=False)
-                came = batch.part(start, start + self._until_refresh(batch, start))
-                now = replace(came, X=self.filled(came.X))
-                ahead = self._ahead(now)
-                if ahead:
-                    if restore is None and len(X) - start > min(HANDFUL, ahead):
-                        restore = self._guard(before)
-                    done = self._go_ahead(now.part(0, ahead))
-                    if done is not None:
-                        rows = len(done[0])
-                        scores[start : start + rows], limits[start : start + rows] = done
-                        self._advance(came.part(0, rows))
-                        start += rows
-                        continue
-                result, context = self._try_block(now)
-                if restore is None and (start + result.done < len(X) or self._may_fail_late):
-                    restore = self._guard(before)
-                part = slice(start, start + result.done)
-                self._commit(result, context, own[part])
-                shown = result.mean_score if self.settings.average else result.score
-                scores[part] = self.targets.raw(shown)
-                limits[part] = self.targets.raw_widths(result.limit)
-                if self.t == 0:
-                    scores[0] = 0.0  # nothing was known before the very first row
-                elif self.first_score is not None:
-                    scores[start] = self.targets.raw(self.first_score[0])
-                self._advance(came.part(0, result.done))
-                start += result.done
-        except BaseException:
-            self.__dict__.update((before if restore is None else restore()).__dict__)
-            raise
-        self._release()
+        with Transaction(self, len(X)) as call:
+            return self.learn_within(call, X, Y, weight, own, first, times)
+
+    def learn_within(
+        self, call: Transaction, X: Any, Y: Array, weight: Array, own: Array | None = None,
+        first: int = 0, times: Array | None = None,
+    ) -> tuple[Array, Array]:  # fmt: skip
+        """Learn rows as part of a call, which may be refused after they are learned."""
+        for kernel in self.kernels:
+            kernel.check_rows(X, first)
+        Y = np.tile(Y, (1, self.sharing)) if self.sharing > 1 else Y
+        scores, limits = np.empty((2, *Y.shape))
+        own = np.zeros(len(Y), np.int64) if own is None else own
+        batch, start = Batch(X, Y, weight, own, times, first), 0
+        while start < len(Y):
+            came = batch.part(start, start + self.until_refresh(batch, start))
+            found = self._learn_next(came, call)
+            stop = start + len(found.scores)
+            scores[start:stop] = self.targets.raw(found.scores)
+            limits[start:stop] = self.targets.raw_widths(found.limits)
+            if self.t == 0:
+                scores[0] = 0.0  # nothing was known before the very first row
+            elif self.first_score is not None:
+                scores[start] = self.targets.raw(self.first_score[0])
+            came = came.upto(stop - start)
+            self.advance(came if found.X is None else replace(came, X=found.X))
+            call.left, start = len(Y) - stop, stop
         return scores, limits
 
-    def _until_refresh(self, batch: Batch, start: int) -> int:
-        """Return how many of the rows from `start` on come before the frame is taken anew."""
-        rows = min(len(batch) - start, next_refresh(self.t, self.rule.memory) - self.t)
-        if not isinstance(batch.X, (np.ndarray, list)):
-            rows = min(rows, 256)  # sparse rows are made dense piece by piece
-        if self.moments.gaps and rows > 1024 and _has_gaps(batch.X[start : start + rows]):
-            rows = 1024  # they are copied where values are missing
-        if batch.times is None or self.refreshed is None:
-            return rows
-        due = self.refreshed + self.rule.duration / 4
-        return min(rows, int(np.searchsorted(batch.times[start : start + rows], due)) + 1)
-
-    def _guard(self, before: Self) -> Callable[[], Learner]:
-        """Return a function that gives back the learner as it was `before`, whatever comes.
-
-        Called before anything is changed in place.
-        """
-        saved = before.copy()
-        return lambda: saved
-
-    def _release(self) -> None:
-        """The call has succeeded: what was guarded need not be any more."""
-
-    def _ahead(self, batch: Batch) -> int:
-        """Return how many rows may be learned in place at once; 0: take them block by block."""
-        return 0
-
-    def _go_ahead(self, batch: Batch) -> tuple[Array, Array] | None:
-        """Learn rows in place, as many as go; return their scores and limits, None if none."""
-        raise NotImplementedError
-
-    @property
-    def _may_fail_late(self) -> bool:
-        """Whether something after the first block's step may still fail."""
-        return False
-
-    def _begin_block(self, batch: Batch, size: int) -> int:
-        """Meet the first row, give targets their units; return how many rows may come at once."""
-        size = min(size, len(batch))
-        if self.t == 0:
-            self._meet(batch.X[:1][0], batch.Y[0])
-        self.targets, size = self.targets.before_news(batch.Y[:size])
+    def _learn_next(self, came: Batch, call: Transaction) -> Learned:
+        """Let the first engine that can learn some of these rows."""
         self.first_score = None
-        if self.rule.divides and self.settings.scale and self.t and not self.known.all():
-            size = self._meet_units(np.asarray(batch.X[:size], np.float64))
-        return size
-
-    def _meet_units(self, X: Array) -> int:
-        """Return how many rows come before one that brings a feature its first difference.
-
-        If that is the first row, the feature takes its unit from it at once: a rule that divides
-        by k(x, x) would give a row in a wrong unit a weight without bound. The row was predicted
-        before that.
-        """
-        size = np.abs(X - self.moments.mean)
-        noise = np.maximum(8 * self.moments.eps * np.abs(self.moments.mean), SMALLEST_SPREAD)
-        new = ~self.known & (size > noise)
-        rows = [*np.flatnonzero(new.any(axis=1)).tolist(), len(X)]
-        if rows[0] > 0:
-            return rows[0]
-        self.first_score = self._scores(X[:1].astype(self.dtype))
-        self.known = self.known | new[0]
-        spread = np.where(new[0], size[0], 1.0 / (self.frame.width * self.frame.unit))
-        self.state = self.state.copy()
-        self._reframe(self.frame.standardised(self.frame.mean, spread, X[0]))
-        self._settle()
-        return rows[1]
-
-    def _meet(self, x: Any, y: Array) -> None:
-        """Before the very first row is learned: take it as the centre of the frame."""
-        if not self.on_strings and (self.settings.scale or self.kernel.translation_invariant):
-            self._reframe(Frame.plain(x, self.dtype, self.kernel.translation_invariant))
-        self.targets = self.targets.met(y)
-
-    # -- standardisation -----------------------------------------------------------------------
-
-    def _advance(self, batch: Batch) -> None:
-        """Move the clock on, take rows into the moments, refresh the frame at its time."""
-        fade = self.rule.fades(batch.gaps(self.clock))
-        self.t += len(batch)
-        if (self.settings.scale or self.moments.gaps) and not self.on_strings:
-            self._take_in(batch.X, fade)
-        if self.targets.active:
-            self.targets.moments.update(batch.Y, fade)
-        due = next_refresh(self.t - 1, self.rule.memory) == self.t
-        if batch.times is not None:
-            self.clock = float(batch.times[-1])
-            since = self.clock if self.refreshed is None else self.refreshed
-            due = due or self.clock >= since + self.rule.duration / 4
-        if due:
-            self.refreshed = self.clock
-            self._refresh(batch.X)
-
-    def _take_in(self, X: Any, fade: Array) -> None:
-        """Take rows into the moments."""
-        self.moments.update(X, fade)
-
-    def _refresh(self, X: Any) -> None:
-        self.means = self.moments.mean.copy()
-        if not self.settings.scale:
-            return
-        if not self.on_strings:
-            mean, spread = self.moments.mean, self.moments.spread()
-            row = np.asarray(X[-1], float)
-            row = np.where(np.isnan(row), self.means, row)
-            self._reframe(self.frame.standardised(mean.copy(), spread, row))
-            self.known = self.known | (self.moments.variance > 0)
-        if self.targets.active:
-            self._rescale_targets(self.targets.refreshed())
-        self._settle()
-
-    def _settle(self) -> None:
-        """In a new frame: take the norm anew, where it is kept, and keep f in its ball."""
-        raise NotImplementedError
-
-    def _rescale_targets(self, new: Targets) -> None:
-        """Express f, b and the adaptive number in new target units; predictions stay the same."""
-        ratio = self.targets.spread / new.spread
-        move = (self.targets.center - new.center) / new.spread
-        s = self.state
-        self._remix(np.diag(ratio))
-        if self.settings.intercept:
-            s[:, Field.OFFSET] = ratio * s[:, Field.OFFSET] + move
-            s[:, Field.OFFSET_SUM] = ratio * s[:, Field.OFFSET_SUM] + move * s[:, Field.TRIALS]
-        if self.loss.adaptive:
-            s[:, Field.THRESHOLD] *= ratio
-        s[:, Field.NORM2] *= ratio**2
-        s[:, Field.DROPPED] *= ratio
-        s[:, Field.DROPPED_AVERAGE] *= ratio
-        self.targets = new
-
-
-def _has_gaps(X: Any) -> bool:
-    """Whether values are missing."""
-    return isinstance(X, np.ndarray) and bool(np.isnan(X).any())
+        for engine in self.engines:
+            rows = engine.reach(self, came)
+            if not rows:
+                continue
+            batch = came.upto(rows)
+            if self.moments.gaps:
+                batch = replace(batch, X=self.filled(batch.X))
+            found = engine.learn(self, batch, call)
+            if found is not None:
+                return found
+        raise RuntimeError(f"{type(self).__name__}: no engine has learned row {came.first}.")

@@ -36,6 +36,10 @@ class Batch:
             self.X[at], self.Y[at], self.weight[at], self.own[at], times, self.first + start
         )
 
+    def upto(self, stop: int) -> Batch:
+        """Return rows 0 ... stop - 1."""
+        return self if stop == len(self.Y) else self.part(0, stop)
+
     def gaps(self, last: float | None) -> Array | None:
         """Return the seconds since the row before (`last`: before the first), if known."""
         if self.times is None:

@@ -9,10 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.core.frame import Frame
-from onkel.expansions.centers import CenterMap
 from onkel.learner.base import Learner
-from onkel.learner.primal import PrimalLearner
-from onkel.learner.terms import TermLearner
 from onkel.scaling import Moments
 
 Array = NDArray[Any]
@@ -52,8 +49,8 @@ def with_features(learner: LearnerT, values: Array) -> LearnerT:
     wide.means = np.concatenate([learner.means, values])
     wide.known = np.concatenate([learner.known, np.zeros(len(values), bool)])
     _take_moments(wide.moments, learner.moments, values)
-    _take_f(wide, learner, values)
-    wide._settle()
+    wide.take_f(learner, _wide_frame(learner, values), values)
+    wide.settle()
     return wide
 
 
@@ -80,38 +77,3 @@ def _wide_frame(learner: Learner, values: Array) -> Frame:
     }
     joined: dict[str, Any] = {k: np.concatenate([getattr(frame, k), v]) for k, v in added.items()}
     return replace(frame, **joined)
-
-
-def _take_f(wide: Learner, learner: Learner, values: Array) -> None:
-    frame = _wide_frame(learner, values)
-    stored = values - frame.center[len(learner.frame.center) :]
-    if isinstance(wide, TermLearner) and isinstance(learner, TermLearner):
-        _take_terms(wide, learner, frame, stored)
-    elif isinstance(wide, PrimalLearner) and isinstance(learner, PrimalLearner):
-        _take_weights(wide, learner, frame, values, stored)
-
-
-def _take_terms(wide: TermLearner, learner: TermLearner, frame: Frame, stored: Array) -> None:
-    terms, n = learner.terms, learner.terms.count
-    rows = np.column_stack([terms.rows(0, n), np.tile(stored, (n, 1))])
-    wide.terms = wide.terms.reframed(frame)
-    wide.terms.append(frame.queries(rows), terms.coefs(0, n), terms.ages_from(0, n))
-
-
-def _take_weights(
-    wide: PrimalLearner, learner: PrimalLearner, frame: Frame, values: Array, stored: Array
-) -> None:
-    """Weights over centres stay; the linear one of a constant feature is v times the sum of a_i.
-
-    That sum stands last in `theta`. Under a p-norm link the average holds past weights, not
-    sums: past hypotheses had no weight there.
-    """
-    wide._frame, wide.theta, wide.total = frame, learner.theta, learner.total
-    if isinstance(learner.map, CenterMap):
-        points = np.column_stack([learner.map.points, np.tile(values, (learner.map.count, 1))])
-        wide.map = replace(learner.map, kernel=wide.kernel, points=points)
-        return
-    at = [learner.map.count] * len(values)
-    wide.theta = np.insert(learner.theta, at, learner.theta[:, -1:] * stored, axis=1)
-    past = stored if learner.p == 2 else np.zeros(len(stored))
-    wide.total = np.insert(learner.total, at, learner.total[:, -1:] * past, axis=1)

@@ -9,6 +9,7 @@ learner.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Self
 
@@ -20,7 +21,7 @@ from onkel.learner.bank import Bank
 from onkel.learner.base import Learner
 from onkel.learner.resume import dump, opened, resumed_group, width_of
 from onkel.learner.settings import Settings
-from onkel.learner.terms import TermLearner
+from onkel.learner.transaction import Transaction
 from onkel.saved import Saved
 from onkel.scaling import Moments
 
@@ -32,7 +33,7 @@ Part = tuple[Learner, list[int]]
 def grouped(members: Sequence[Settings], features: int) -> list[list[int]]:
     """Return the members' numbers, those together that share points.
 
-    Members that can share points do; the largest such group is the last, which learns in place.
+    Members that can share points do; the largest such group is the last.
     """
     groups: dict[Any, list[int]] = {}
     for i, settings in enumerate(members):
@@ -148,7 +149,7 @@ class Mixture:
     @property
     def size(self) -> int:
         """Stored points, or weights where there are none."""
-        stored = [p.size for p, _ in self.parts if isinstance(p, TermLearner)]
+        stored = [p.size for p, _ in self.parts if not p.settings.expansion.primal]
         return sum(stored) if stored else sum(p.size for p, _ in self.parts)
 
     @property
@@ -200,8 +201,7 @@ class Mixture:
         """Return the members' settings with what was computed for them as numbers."""
         found = list(self.members)
         for part, held in self.parts:
-            bound = [m.rule for m in part.members] if isinstance(part, Bank) else [part.rule]
-            for i, rule in zip(held, bound, strict=True):
+            for i, rule in zip(held, part.rules, strict=True):
                 found[i] = replace(found[i], rule=found[i].rule.settled(rule))
         return found
 
@@ -243,16 +243,20 @@ class Mixture:
         return values.reshape(len(values), len(held), self.columns)
 
     def _learn_parts(self, X: Any, Y: Array, weight: Array, first: int) -> tuple[Array, Array]:
-        """Let every member learn; all or none. The last part learns in place, others on copies."""
-        scores, limits = np.empty((2, len(Y), len(self.members), self.columns))
-        learned: list[Part] = []
-        for part, held in self.parts:
-            ours = part if part is self.main else part.copy()
-            told = ours.learn(X, Y, weight, None, first)
-            scores[:, held], limits[:, held] = (self._by_member(v, held) for v in told)
-            learned.append((ours, held))
-        self.parts = learned
+        """Let every member learn; all or none."""
+        columns, last = self.columns, self.main
+        scores, limits = np.empty((2, len(Y), len(self.members), columns))
+        with ExitStack() as calls:
+            for part, held in self.parts:
+                call = Transaction(part, len(Y), with_others=part is not last)
+                calls.push(call)
+                told = part.learn_within(call, X, Y, weight, None, first)
+                mine = np.reshape(told, (2, len(Y), len(held), columns))
+                scores[:, held], limits[:, held] = mine[0], mine[1]
         return scores, limits
+
+    def single_row(self) -> None:
+        """A mixture has no cheap way for single rows."""
 
     # -- learning and predicting -----------------------------------------------------------------
 

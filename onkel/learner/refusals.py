@@ -19,16 +19,16 @@ class Refusals:
     settings: Settings
     kernel: Kernel
 
-    def _refuse_infinite(self, sizes: Array, row: int) -> None:
+    def refuse_infinite(self, sizes: Array, row: int) -> None:
         """Refuse rows whose k(x, x) has left the floating range; `row` counts from the call."""
         bad = np.flatnonzero(~np.isfinite(sizes))
         if len(bad):
             raise ValueError(
                 f"Row {row + bad[0]}: k(x, x) is not finite under {self.kernel!r}; its values are "
-                f"too large{self._advice}. The model was not changed."
+                f"too large{self.advice}. The model was not changed."
             )
 
-    def _refuse_step(self, row: int, score: Array) -> None:
+    def refuse_step(self, row: int, score: Array) -> None:
         advice = "Its values are too large"
         if hasattr(self.settings.rule, "learning_rate"):
             advice = (
@@ -37,9 +37,9 @@ class Refusals:
             )
         raise ValueError(
             f"Row {row}: the step leaves the floating range (score {score.tolist()}). {advice}"
-            f"{self._advice}. The model was not changed."
+            f"{self.advice}. The model was not changed."
         )
 
     @property
-    def _advice(self) -> str:
+    def advice(self) -> str:
         return "" if self.settings.scale else " (scale=True would standardise them)"

@@ -12,9 +12,9 @@ from onkel.core.frame import Frame
 from onkel.core.layout import Field
 from onkel.learner.bank import Bank
 from onkel.learner.base import Learner
-from onkel.learner.primal import PrimalLearner
+from onkel.learner.primal_learner import PrimalLearner
 from onkel.learner.settings import Settings
-from onkel.learner.terms import TermLearner
+from onkel.learner.term_learner import TermLearner
 from onkel.saved import Saved
 
 Array = NDArray[Any]
@@ -24,20 +24,18 @@ MAY_BE_ANYTHING = (Field.LOSS, Field.RISK)
 AT_LEAST_0 = (Field.NORM2, Field.TRIALS, Field.WEIGHT, Field.OUTSIDE, Field.ALERTS, Field.UPDATES)
 
 
-Start = Callable[[Settings, int, int, Any], TermLearner | PrimalLearner]
+Start = Callable[[Settings, int, int, Any], Learner]
 
 
-def start(
-    settings: Settings, features: int, columns: int, dtype: Any
-) -> TermLearner | PrimalLearner:
+def start(settings: Settings, features: int, columns: int, dtype: Any) -> Learner:
     """Return a learner that has seen nothing, of the kind that the expansion asks for."""
-    kind = PrimalLearner if settings.expansion.primal else TermLearner
+    kind: type[Learner] = PrimalLearner if settings.expansion.primal else TermLearner
     return kind(settings, features, columns, dtype)
 
 
 def opened(
     group: Sequence[Settings], features: int, columns: int, dtype: Any, begin: Start = start
-) -> TermLearner | PrimalLearner:
+) -> Learner:
     """Return a learner that has seen nothing, for one setting or for several that share points."""
     if len(group) == 1:
         return begin(group[0], features, columns, dtype)
@@ -46,7 +44,6 @@ def opened(
 
 def dump(learner: Learner) -> dict[str, Any]:
     """Return what a file must hold of a learner, beside its settings; nothing is shared with it."""
-    assert isinstance(learner, (TermLearner, PrimalLearner))
     return {
         "dtype": learner.dtype.name,
         "t": learner.t,

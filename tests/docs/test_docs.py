@@ -105,7 +105,17 @@ def run(path: Path, namespace: dict[str, Any], line: int, code: str, shown: str 
 RUN = [p for p in PAGES if any(blocks(p)) and p.stem != "gallery"]
 
 
-@pytest.mark.parametrize("path", RUN, ids=name_of)  # the README's blocks run on their own
+# These take seconds each.
+LONG_PAGES = {
+    "additive", "choosing", "from_river", "from_sklearn", "paper_norma_2001", "text", "theory"
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(p, marks=pytest.mark.long if p.stem in LONG_PAGES else ()) for p in RUN],
+    ids=name_of,
+)  # the README's blocks run on their own
 def test_python_blocks_run_and_print_what_they_say(path: Path) -> None:
     if path.stem in NEEDS:
         pytest.importorskip(NEEDS[path.stem], reason=f"the page {path.stem} needs an extra")

@@ -446,7 +446,7 @@ def test_rows_of_weight_0_are_only_looked_at(rng):
 
 
 def test_the_weights_follow_a_switch(rng):
-    """First a straight boundary, then the sign of a product: the linear members, then the kernel."""
+    """First a straight boundary, then the sign of a product: linear members, then the kernel."""
     X = rng.uniform(-1, 1, size=(4000, 4))
     y = np.where(np.arange(4000) < 2000, X.sum(axis=1) > 0, X[:, 0] * X[:, 1] > 0).astype(int)
     bank = [LinearClassifier(), KernelClassifier(kernels.Gaussian(0.05)),

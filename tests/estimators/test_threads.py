@@ -102,7 +102,7 @@ def slow_rule():
 
 
 def ascending(model):
-    return bool((np.diff(model._learner.terms.ages_from(0, model.n_terms_)) > 0).all())
+    return bool((np.diff(model._learner.terms.births_from(0, model.n_terms_)) > 0).all())
 
 
 def test_fit_keeps_the_lock(rng):

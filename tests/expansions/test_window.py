@@ -15,7 +15,7 @@ from onkel.core.layout import Field
 
 def births(model):
     terms = model._learner.terms
-    return terms.ages_from(0, terms.count)
+    return terms.births_from(0, terms.count)
 
 
 def test_age_keeps_exactly_the_last_trials(rng):

@@ -193,6 +193,7 @@ def test_a_choice_sees_the_first_rows_only():
 # -- tiny runs ---------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.skipif(core.BACKEND == "numpy", reason="slow in plain NumPy")
 @pytest.mark.parametrize(
     "module", [drift_classes, drift_nab, drift_skab, drift_texts, knobs], ids=lambda m: m.__name__

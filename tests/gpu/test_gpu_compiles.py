@@ -9,8 +9,8 @@ import sys
 
 import pytest
 from helpers.on_gpu import INTERPRETED
+from helpers.steps_on_device import cases
 
-from onkel.gpu import check
 from onkel.gpu.feeding import kind_of
 from onkel.gpu.launch import power_of_two
 
@@ -41,9 +41,9 @@ for constants in json.load(sys.stdin):
 @pytest.mark.skipif(not INTERPRETED, reason="on a GPU all tests compile")
 def test_the_steps_compile():
     """Each kind of rule once, with all that a window can ask for."""
-    cases = [case for case in check.cases(quick=False) if case[0] in NAMES]
+    chosen = [case for case in cases(quick=False) if case[0] in NAMES]
     wanted = []
-    for _, kernel, loss, rule, c, intercept in cases:
+    for _, kernel, loss, rule, c, intercept in chosen:
         bounded = kernel.bound is not None
         kind = kind_of(loss, rule.bind(loss), bounded, intercept, False, True, 3)
         shape = {"C": c, "CP": power_of_two(c), "B": 512, "WIDE": 512 // power_of_two(c)}
@@ -55,4 +55,4 @@ def test_the_steps_compile():
     )  # fmt: skip
     if "ptxas" in done.stderr and "compiled" not in done.stdout:
         pytest.skip(f"this Triton brings no compiler for GPUs: {done.stderr[-200:]}")
-    assert done.stdout.count("compiled") == len(cases), done.stderr[-2000:]
+    assert done.stdout.count("compiled") == len(chosen), done.stderr[-2000:]

@@ -27,7 +27,7 @@ from onkel import (
 from onkel.core.layout import Field
 from onkel.gpu import devices, memory
 
-ROWS = size(50, 90)
+ROWS = size(42, 90)
 Window, Norma = expansions.Window, rules.Norma
 BY_T = schedules.InverseSqrt
 MODELS = {
@@ -55,7 +55,7 @@ MODELS = {
 }  # fmt: skip
 SLOW = ("wiped", "short_memory", "growth")
 """Blocks of very few rows, which an interpreter takes its time for."""
-QUICK = ("default", "age", "projection", "regressor", "detector")
+QUICK = ("age", "regressor", "detector")
 OUTPUT = {KernelClassifier: "decision", KernelRegressor: "prediction", NoveltyDetector: "score"}
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from helpers.on_gpu import DEVICE, torch, triton
+from helpers.steps_on_device import plain_frame
 
 from onkel import expansions, kernels, losses, rules
 from onkel.core.frame import Frame
 from onkel.gpu import devices, launch, memory
+from onkel.gpu.device_terms import DeviceTerms
 from onkel.gpu.launch import Launcher, Ring, Terms, Tiles, encode
 from onkel.gpu.moments import take_in
 from onkel.gpu.recurrence import carry
 from onkel.gpu.tensors import tensor_rows
-from onkel.gpu.terms import DeviceTerms
-from onkel.gpu.timing import plain_frame
 from onkel.learner import Settings
 from onkel.scaling import Moments
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from helpers.on_gpu import DEVICE, torch
 from helpers.sizes import size, some
+from helpers.steps_on_device import cases, compare, device, first_state, reference, simulate
 
-from onkel.gpu import check
 from onkel.gpu.launch import MODES
 
-ROWS, BLOCK = size((30, 16), (110, 64))
-CASES = check.cases(quick=False)
+ROWS, BLOCK = size((24, 16), (110, 64))
+CASES = cases(quick=False)
 
 
 def streams(case, rng):
@@ -29,11 +29,12 @@ def compared(case, rng, cap, age, precision, weight):
     name, kernel, loss, _, outputs, intercept = case
     X, Y, bound = streams(case, rng)
     args = kernel, loss, bound, X, Y, weight, cap, age, intercept
-    want = check.reference(*args, check.first_state(loss, bound, outputs))
-    got = check.simulate(*args, MODES[precision], BLOCK)
-    return check.compare(f"{name} {precision}", got, want, 1e-4)
+    want = reference(*args, first_state(loss, bound, outputs))
+    got = simulate(*args, MODES[precision], BLOCK)
+    return compare(f"{name} {precision}", got, want, 1e-4)
 
 
+BY_AGE = CASES[:: size(18, 6)]
 FEW = some(CASES, times=1, levels=lambda case: [case[1], type(case[2]), type(case[3]), case[4] > 1])
 
 
@@ -43,7 +44,7 @@ def test_steps_of_a_full_window(case, rng):
     assert compared(case, rng, cap=BLOCK, age=10**9, precision="tf32x3", weight=np.ones(ROWS))
 
 
-@pytest.mark.parametrize("case", CASES[::6], ids=[c[0].replace(" ", "_") for c in CASES[::6]])
+@pytest.mark.parametrize("case", BY_AGE, ids=[c[0].replace(" ", "_") for c in BY_AGE])
 def test_steps_by_age_with_weights(case, rng):
     """Terms go by age, rows have weights."""
     weight = rng.uniform(0.5, 1.5, ROWS)
@@ -56,8 +57,8 @@ def test_tf32_is_near(rng):
     _, kernel, loss, _, outputs, intercept = case
     X, Y, bound = streams(case, rng)
     args = kernel, loss, bound, X, Y, np.ones(ROWS), 10**6, 10**9, intercept
-    want = check.reference(*args, check.first_state(loss, bound, outputs))
-    got = check.simulate(*args, MODES["tf32"], BLOCK)
+    want = reference(*args, first_state(loss, bound, outputs))
+    got = simulate(*args, MODES["tf32"], BLOCK)
     assert 1e-6 < np.abs(got[0] - want["score"]).max() < 2e-3
 
 
@@ -67,11 +68,11 @@ def test_the_same_bits_again(rng):
     _, kernel, loss, _, _, intercept = case
     X, Y, bound = streams(case, rng)
     args = kernel, loss, bound, X, Y, np.ones(ROWS), 40, 10**9, intercept, 2, BLOCK
-    first, second = check.simulate(*args), check.simulate(*args)
+    first, second = simulate(*args), simulate(*args)
     assert all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
 
 
 def test_device():
     """The tests run where they say."""
-    assert check.device() == DEVICE
+    assert device() == DEVICE
     assert torch.ones(1, device=DEVICE).item() == 1

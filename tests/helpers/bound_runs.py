@@ -11,6 +11,10 @@ from functools import cached_property
 
 import numpy as np
 
+from helpers.sizes import size
+
+SEQUENCES = size(30, 100)
+
 
 def norm(x, p):
     """The p-norm along the last axis."""
@@ -118,7 +122,7 @@ def comparators(rng, kind, S, T, d, q):
     return U / np.maximum(norm(U, q), 1e-9)[..., None].max(axis=1, keepdims=True)
 
 
-def case(rng, target, noise, p=2.0, S=100, T=200, d=5):
+def case(rng, target, noise, p=2.0, S=SEQUENCES, T=200, d=5):
     """Random inputs of a random spread, labels by the moving target, then `noise`."""
     q, mu = dual(p), float(rng.choice([0.05, 0.2, 0.5]))
     U = comparators(rng, target, S, T, d, q)

@@ -16,7 +16,7 @@ from onkel.expansions.dense import DenseTerms
 from onkel.params import Part
 from onkel.scaling import Targets
 
-MADE_ANEW = {"_one", "_lone_classes", "first_score", "journal", "lock", "settings"}
+MADE_ANEW = {"_one", "_lone_classes", "first_score", "undo_log", "lock", "settings"}
 """For single rows; of one block; of one call; `settings` hold threads, and are compared apart."""
 
 

@@ -11,7 +11,7 @@ from helpers.sizes import some
 from onkel.core.layout import Field
 
 ROWS = 90
-ALL = some(cases.pairwise(cases.FACTORS), times=4)
+ALL = some(cases.pairwise(cases.FACTORS), times=3)
 TOLERANCE = {"float64": 1e-10, "float32": 1e-4}
 
 
@@ -47,7 +47,7 @@ def test_fast_path_equals_naive_twin(case, rng):
     if case["dtype"] == "float64":
         close(state[:, Field.ALERT], twin.alert, tolerance, "alert threshold")
         assert state[:, Field.OUTSIDE].tolist() == list(twin.sum_outside)
-    assert learner.terms.ages_from(0, learner.terms.count).tolist() == [
+    assert learner.terms.births_from(0, learner.terms.count).tolist() == [
         term[0] for term in twin.terms
     ]
     probe = X[::7]

@@ -123,7 +123,7 @@ def test_an_outlier_does_not_spoil_stored_rows(rng):
     det.partial_fit(np.array([[1e9, 0.0]], np.float32))
     det.partial_fit(X[100:])
     stored = det._learner.terms.raw_rows()
-    births = det._learner.terms.ages_from(0, det.n_terms_)
+    births = det._learner.terms.births_from(0, det.n_terms_)
     all_rows = np.concatenate([X[:100], [[1e9, 0.0]], X[100:]])
     np.testing.assert_allclose(stored, all_rows[births - 1], rtol=1e-4, atol=1e-3)
 

@@ -105,7 +105,7 @@ def test_f_is_the_sum_over_the_same_terms(rng, expansion, scale):
     np.testing.assert_allclose(terms.raw_rows(), rows, atol=1e-12)
     k = naive.additive([naive.exponential(0.7)] * 4, [0.25] * 4)
     z = lambda x: (x - frame.mean) * frame.width * frame.unit if scale else x
-    a = terms.coefs(0, terms.count)[:, 0] * learner._units()[0]
+    a = terms.coefs(0, terms.count)[:, 0] * learner.units()[0]
     f = [sum(c * k(z(r), z(x)) for c, r in zip(a, rows, strict=True)) for x in X[-20:]]
     b = 0.0 if scale else reg.diagnostics_["offset"]
     want = targets.raw(np.array(f)[:, None] + b)
@@ -119,7 +119,7 @@ def test_a_linear_weight_of_what_was_constant(rng):
     primal = widened(LinearRegressor(rule=rule, scale=False).partial_fit(X, y), np.array([3.0]))
     dual = KernelRegressor("linear", rule=rule, scale=False).partial_fit(X, y)
     learner = dual._learner
-    a = learner.terms.coefs(0, learner.terms.count)[:, 0] * learner._units()[0]
+    a = learner.terms.coefs(0, learner.terms.count)[:, 0] * learner.units()[0]
     np.testing.assert_allclose(primal.coef_, [*(a @ dual._learner.terms.raw_rows()), 3 * a.sum()])
     wide = widened(dual, np.array([3.0]))
     query = rng.normal(size=(5, 3))
@@ -141,7 +141,7 @@ def test_the_norm_is_taken_anew(rng):
     reg = KernelRegressor("gaussian", rule=rules.Norma(track_norm=True), scale=False)
     wide = widened(reg.partial_fit(X, y), np.zeros(2))
     learner, n = wide._learner, wide.n_terms_
-    a = learner.terms.coefs(0, n)[:, 0] * learner._units()[0]
+    a = learner.terms.coefs(0, n)[:, 0] * learner.units()[0]
     rows = learner.terms.raw_rows()
     norm2 = sum(
         p * q * np.exp(-np.sum((r - s) ** 2) / 4)

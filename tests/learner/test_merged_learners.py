@@ -139,7 +139,7 @@ def test_learning_goes_on_as_the_naive_twin(kind, case, rng):
             norms = np.sqrt(whole.state[:, Field.NORM2]), np.sqrt(twin.norm2())
             close(*norms, tolerance, f"norm {when}")
         if kind != "primal":
-            births = whole.terms.ages_from(0, whole.terms.count).tolist()
+            births = whole.terms.births_from(0, whole.terms.count).tolist()
             assert births == [term[0] for term in twin.terms], when
         if kind != "primal" and not case["scale"]:
             true_error = np.array(twin.dropped_part_norm())

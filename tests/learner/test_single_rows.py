@@ -245,7 +245,8 @@ def test_ages_and_windows_in_the_lane(rng, case):
     tolerance = 1e-9 if case["dtype"] == "float64" else 1e-3
     assert np.max(np.abs(a - b)) <= tolerance * max(1.0, np.max(np.abs(b)))
     assert (
-        lane.terms.ages_from(0, lane.size).tolist() == slow.terms.ages_from(0, slow.size).tolist()
+        lane.terms.births_from(0, lane.size).tolist()
+        == slow.terms.births_from(0, slow.size).tolist()
     )
 
 

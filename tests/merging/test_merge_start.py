@@ -81,8 +81,8 @@ def test_terms_of_the_start_are_joined_and_keep_their_age(rng):
     assert whole.merge_report_.terms_dropped == 0  # of 310 trials none is older than 400
     new = sum(p.n_terms_ - start.n_terms_ for p in parts)
     assert whole.n_terms_ == start.n_terms_ + new
-    births = whole._learner.terms.ages_from(0, whole.n_terms_)
-    old = start._learner.terms.ages_from(0, start.n_terms_)
+    births = whole._learner.terms.births_from(0, whole.n_terms_)
+    old = start._learner.terms.births_from(0, start.n_terms_)
     assert np.array_equal(births[: len(old)], old)
     assert np.all(np.diff(births) > 0) and births[-1] <= whole.t_
     assert files.loads(files.dumps(whole)).n_terms_ == whole.n_terms_

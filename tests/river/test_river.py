@@ -9,7 +9,7 @@ import textwrap
 
 import pytest
 from helpers.river_streams import Cards, messages
-from helpers.sizes import LONG, some
+from helpers.sizes import LONG, size, some
 
 pytest.importorskip("river.base", reason="the River face needs River: pip install 'onkel[river]'")
 
@@ -70,7 +70,7 @@ def test_rivers_checks(model, no_download):
     river.checks.check_estimator(model)
 
 
-@pytest.mark.parametrize("on", [None, "text"])
+@pytest.mark.parametrize("on", size([None], [None, "text"]))
 def test_rivers_checks_on_texts(on, no_download, monkeypatch):
     """The same checks with a string kernel, on a stream of dicts that hold a text among others."""
     if on is None:

@@ -55,7 +55,7 @@ def test_rule_equals_naive_twin(case, rng):
         close(scores, truth, tolerance, "scores before each row")
         later = [twin.mean_score(x) if case["average"] else twin.score(x) for x in X[::7]]
         close(learner.scores(X[::7]), later, tolerance, "later scores")
-    births = learner.terms.ages_from(0, learner.terms.count).tolist()
+    births = learner.terms.births_from(0, learner.terms.count).tolist()
     assert births == [term[0] for term in twin.terms]
     assert learner.state[:, Field.UPDATES].tolist() == list(twin.updates)
     if learner.rule.needs_norm:

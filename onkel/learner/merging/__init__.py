@@ -14,10 +14,7 @@ from numpy.typing import NDArray
 
 from onkel.core.layout import Field
 from onkel.learner.base import Learner
-from onkel.learner.merging.adding import Adding, Merged
-from onkel.learner.merging.terms import AddingTerms
-from onkel.learner.merging.weights import AddingWeights
-from onkel.learner.primal import PrimalLearner
+from onkel.learner.merging.adding import Merged
 from onkel.scaling import Moments, Targets, pooled
 
 __all__ = ["Merged", "merged"]
@@ -39,10 +36,9 @@ def merged(
     start = None if start is None else _at(start, whole.clock)
     _pool(whole, learners, weights, start)
     units = [a.targets.raw_widths(np.ones(whole.columns)) for a in (whole, *learners)]
-    kind: type[Adding] = AddingWeights if isinstance(whole, PrimalLearner) else AddingTerms
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
         gains = [w * unit / units[0] for w, unit in zip(weights, units[1:], strict=True)]
-        adding = kind(whole, learners, weights, gains, refit, start)
+        adding = whole.adding(whole, learners, weights, gains, refit, start)
         adding.scalars()
         return adding.functions()
 
@@ -68,7 +64,7 @@ def _at(learner: Any, clock: float | None) -> Any:
     if clock is None or learner.clock is None or learner.clock == clock:
         return learner
     left = learner.rule.fades(np.array([clock - learner.clock]))
-    later = learner.copy(deep=False)
+    later = learner.copied()
     later.state, later.moments = learner.state.copy(), learner.moments.copy()
     later.targets = learner.targets.copy()
     for moments in (later.moments, later.targets.moments):

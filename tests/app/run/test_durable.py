@@ -26,8 +26,8 @@ from onkel.app.run.checkpoint import Checkpoint, State
 from onkel.app.run.outputs import FileSink
 from onkel.app.run.store import read
 
-ROWS = 3000
-HOW = ["--window", 200, "--block", 128, "--every", 0, "--nu", 0.05, "--explain", "auto"]
+ROWS, BLOCK = size((1500, 64), (3000, 128))  # as many blocks
+HOW = ["--window", 200, "--block", BLOCK, "--every", 0, "--nu", 0.05, "--explain", "auto"]
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def run(rows: Path, folder: Path, *more, **env: str):
     return command(*words, env=environment(**env))
 
 
-@pytest.mark.parametrize("point", faults.POINTS)
+@pytest.mark.parametrize("point", size(("model", "before-commit"), faults.POINTS))
 @pytest.mark.parametrize("count", size([5], [1, 5]))
 def test_a_death_at_a_chosen_moment_changes_nothing(rows, uncut, tmp_path, point, count) -> None:
     assert run(rows, tmp_path, ONKEL_FAULT=f"{point}:{count}").returncode == -signal.SIGKILL
@@ -124,6 +124,7 @@ def test_a_newest_model_that_the_disk_lost_costs_one_generation(
     assert results(tmp_path) == uncut
 
 
+@pytest.mark.long
 def test_a_damaged_model_of_a_key_is_named(rows, tmp_path) -> None:
     more = ["--key", "who", "--models-in-memory", 3]
     assert run(rows, tmp_path, *more, ONKEL_FAULT="output:9").returncode == -signal.SIGKILL
@@ -172,6 +173,7 @@ def test_other_settings_are_refused_by_name(rows, tmp_path) -> None:
     assert run(rows, tmp_path, "--threads", 2).returncode == 0  # has no say in the results
 
 
+@pytest.mark.long
 def test_a_run_that_never_began_binds_nobody(rows, tmp_path) -> None:
     assert run(tmp_path / "none.csv", tmp_path, "--nu", 0.3).returncode == 3
     assert run(rows, tmp_path, "--target", 1).returncode == 2
@@ -224,6 +226,7 @@ def _rows(folder: Path) -> int:
     return json.loads(row[0])["counters"]["rows"] if row else 0
 
 
+@pytest.mark.long
 def test_a_pipe_that_begins_anew_skips_what_is_known(rows, uncut, tmp_path) -> None:
     words = [
         "detect",

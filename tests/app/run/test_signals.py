@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 from helpers.runs_of import begin, onkel
@@ -12,10 +14,19 @@ from helpers.runs_of import begin, onkel
 pytest.importorskip("click", reason="needs click: pip install onkel[cli]")
 
 
+def catches(process: int, number: int) -> bool:
+    """Whether a process has come so far that it minds a signal."""
+    told = Path(f"/proc/{process}/status").read_text()
+    (mask,) = re.findall(r"SigCgt:\s*([0-9a-f]+)", told)
+    return bool(int(mask, 16) >> (number - 1) & 1)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_before_the_first_row(tmp_path, number) -> None:
     process = begin("detect", "-", "-o", tmp_path / "out", stdin=subprocess.PIPE, stderr=-1)
-    time.sleep(1.5)
+    while not catches(process.pid, signal.SIGTERM):
+        assert process.poll() is None
+        time.sleep(0.02)
     process.send_signal(number)
     assert process.wait(20) == 130
     assert process.stdin is not None

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from onkel.core import numpy_core
 from onkel.core.frame import Frame
-from onkel.expansions.centers import CenterMap
 from onkel.learner.merging.adding import Adding, Merged, same_view, shortened
 
 Array = NDArray[Any]
@@ -21,33 +20,30 @@ class AddingWeights(Adding):
     def functions(self) -> Merged:
         """Add theta, and past weights where the average is kept."""
         whole, frame = self.whole, self.frame()
-        if isinstance(whole.map, CenterMap):
-            whole.map = _common_centers([a.map for a in self.learners if a.t] or [whole.map])
+        whole.map = whole.map.common([a.map for a in self.learners if a.t])
         theta = [self.moved(a, a.theta, frame) for a in self.learners]
-        whole._frame, whole.theta = frame, _sum(self.gains, theta)
-        whole.total = np.zeros((0, whole.size + 1))
+        past = np.zeros((0, whole.size + 1))
         if whole.settings.average:
             total = [self.moved(a, a.total, frame) for a in self.learners]
-            whole.total = _sum(self.mean_gains(), total)
+            past = _sum(self.mean_gains(), total)
+        whole.take_sum(frame, _sum(self.gains, theta), past)
         lost = np.zeros(whole.columns)
         if whole.p != 2 and not whole.settings.average:
             lost = self.bend(theta)
         self.refuse_infinite(whole.theta, whole.total)
         change = self.measured(frame)
-        norms = whole._norms(whole.theta)
-        whole._settle()
+        norms = whole.norms(whole.theta)
+        whole.settle()
         if not whole.settings.average:
-            lost = lost + shortened(norms, whole._norms(whole.theta))
+            lost = lost + shortened(norms, whole.norms(whole.theta))
         before = sum(a.size for a in self.learners)
         return Merged(whole, before, before - whole.size, 0, whole.targets.raw_widths(lost), change)
 
     def moved(self, learner: Any, theta: Array, frame: Frame) -> Array:
         """Return a learner's weights as the whole sees rows and orders centres."""
-        if isinstance(self.whole.map, CenterMap) and learner.t:
-            places = {p.tobytes(): i for i, p in enumerate(learner.map.points)}
-            theta = theta[:, [*(places[p.tobytes()] for p in self.whole.map.points), -1]]
-        elif not learner.t:
+        if not learner.t:
             return np.zeros((len(theta), self.whole.size + 1))
+        theta = theta[:, self.whole.map.places(learner.map)]
         if same_view(frame, learner.frame):
             return theta
         return self.whole.map.reframed(theta, learner.frame, frame)
@@ -62,26 +58,10 @@ class AddingWeights(Adding):
 
     def probes(self) -> Array:
         """Return the centres; where there are none, the mean and one spread either way."""
-        if isinstance(self.whole.map, CenterMap):
-            points: Array = self.whole.map.points
-            return points
         moments = self.whole.moments
-        mean, spread = moments.mean, np.diag(moments.spread())
-        return np.concatenate([mean[None], mean + spread, mean - spread])
+        rows: Array = self.whole.map.probes(moments.mean, moments.spread())
+        return rows
 
 
 def _sum(factors: list[Array], parts: list[Array]) -> Array:
     return np.sum([g[:, None] * part for g, part in zip(factors, parts, strict=True)], axis=0)
-
-
-def _common_centers(maps: list[CenterMap]) -> CenterMap:
-    """Return the centres of all of them; coefficients of different points cannot be added."""
-    points = [{p.tobytes() for p in m.points} for m in maps]
-    for j, other in enumerate(points):
-        if other != points[0]:
-            raise ValueError(
-                f"merge: model {j} has other centres than model 0 ({len(other & points[0])} of "
-                f"{len(points[0])} are the same), so that their coefficients cannot be added. Give "
-                "all of them the same points beforehand: expansions.Centers(points)."
-            )
-    return maps[0]

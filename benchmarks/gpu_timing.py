@@ -1,4 +1,4 @@
-"""Where the time of a block goes on the device, and which tiles are fast; see ``check``."""
+"""Where the time of a block goes on the device, and which tiles are fast; see ``gpu_check.py``."""
 
 from __future__ import annotations
 
@@ -7,29 +7,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from steps_on_device import first_state, plain_frame
 
 from onkel import kernels, losses, rules
-from onkel.core.layout import Field
 from onkel.gpu import launch
 from onkel.gpu.feeding import kind_of, told_of
 from onkel.gpu.launch import Launcher, Ring, Terms, Tiles, encode
 from onkel.gpu.track import BLOCK, Track
-
-
-def plain_frame(d: int, device: Any) -> Any:
-    """Return the frame that changes nothing."""
-    frame = torch.zeros((5, d), dtype=torch.float64, device=device)
-    frame[1:3] = 1.0
-    frame[4] = 1e18
-    return frame
-
-
-def first_state(loss: Any, rule: Any, columns: int) -> Any:
-    """Return the state before the first row."""
-    state = np.zeros((columns, len(Field)))
-    state[:, Field.SCALE] = 1.0
-    state[:, Field.THRESHOLD] = state[:, Field.ALERT] = rule.start(loss)
-    return state
 
 
 def timed(call: Any, repeat: int = 10) -> float:

@@ -1,21 +1,24 @@
-"""One row at a time: what a call needs is bound once, so that the call itself is cheap."""
+"""Single rows: what a call needs is bound once, so that the call itself is cheap."""
 
 from __future__ import annotations
 
 from math import exp, expm1, isinf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from onkel import core
-from onkel.learner.terms import EVERY, TermLearner
+from onkel.learner.engines.lane import EVERY
 from onkel.scaling import next_refresh
+
+if TYPE_CHECKING:
+    from onkel.learner.term_learner import TermLearner
 
 CHUNK = 256
 """Trials whose rates are asked for at once."""
 
 
-class One:
+class SingleRow:
     """A term learner up to the next refresh of its frame.
 
     It shares all arrays with the learner, and is thrown away whenever anything else changes that.
@@ -31,7 +34,7 @@ class One:
         self.scores, limits = np.zeros((2, c))
         units = (targets.center, targets.spread) if targets.active else (np.zeros(c), np.ones(c))
         self.bound = learner.terms.one(
-            learner.window.cap, learner.state,
+            learner.window, learner.state,
             core.Stepper(learner.loss, learner.rule, learner.settings.intercept),
             core.Targets(*units),
             learner.moments.running() if scale or learner.moments.gaps else None,
@@ -47,11 +50,6 @@ class One:
             and self.state is learner.state
             and self.seen is learner.moments.seen
         )
-
-    @staticmethod
-    def fits(learner: Any) -> bool:
-        """Whether rows of this learner may go one by one."""
-        return isinstance(learner, TermLearner) and learner.has_begun and learner.columns > 0
 
     def learn(self, row: Any, y: Any, time: Any = None) -> bool:
         """Learn one row (y: a number, or one per output); False if not for here, unchanged."""

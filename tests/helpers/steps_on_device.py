@@ -1,14 +1,10 @@
-"""A short check of everything on the device: ``python -m onkel.gpu.check [--quick] [--tiles]``.
+"""Blocks on the device beside the NumPy core: every kernel function, loss and rule once.
 
-Every kernel function, loss and rule runs on the device beside the NumPy core in double precision,
-and one line each says PASS or FAIL with the largest difference; then each stage is timed, and
-several tiles are tried. Needs NumPy, PyTorch and Triton alone.
+Used by ``tests/gpu`` and ``benchmarks/gpu_check.py``; needs NumPy, PyTorch and Triton alone.
 """
 
 from __future__ import annotations
 
-import argparse
-import time
 from typing import Any
 
 import numpy as np
@@ -20,10 +16,25 @@ from onkel.core.layout import Field
 from onkel.gpu import launch
 from onkel.gpu.feeding import kind_of, told_of
 from onkel.gpu.launch import Launcher, Ring, Terms, encode
-from onkel.gpu.timing import first_state, plain_frame, time_stages, try_tiles
 from onkel.gpu.track import Track
 
 Array = Any
+
+
+def plain_frame(d: int, device: Any) -> Any:
+    """Return the frame that changes nothing."""
+    frame = torch.zeros((5, d), dtype=torch.float64, device=device)
+    frame[1:3] = 1.0
+    frame[4] = 1e18
+    return frame
+
+
+def first_state(loss: Any, rule: Any, columns: int) -> Any:
+    """Return the state before the first row."""
+    state = np.zeros((columns, len(Field)))
+    state[:, Field.SCALE] = 1.0
+    state[:, Field.THRESHOLD] = state[:, Field.ALERT] = rule.start(loss)
+    return state
 
 
 def device() -> Any:
@@ -146,60 +157,3 @@ def cases(quick: bool) -> list[tuple[str, Any, Any, Any, int, bool]]:
         ("3 classes projection ball", g, soft, rules.Projection(radius=2.0), 3, False),
     ]  # fmt: skip
     return found[:: 5 if quick else 1]
-
-
-def check_steps(quick: bool, n: int, block: int, seed: int = 0) -> int:
-    """Compare every case; return how many failed."""
-    failed = 0
-    for name, kernel, loss, rule, c, intercept in cases(quick):
-        rng = np.random.default_rng(seed)
-        d = 5 if launch.INTERPRETED else 20
-        X = rng.normal(size=(n, d)).astype(np.float32)
-        Y = np.sign(X[:, :1] * X[:, 1:2] + 0.3 * rng.normal(size=(n, c)))
-        if loss.task == "regression":
-            Y = np.sin(X[:, :1]) + 0.2 * rng.normal(size=(n, c))
-        bound = rule.bind(loss)
-        for mode, tol in ((0, 1e-4),) if quick else ((0, 1e-4), (2, 1e-4)):
-            for cap, age in ((block, 10**9), (10**6, 2 * block)):
-                weight = rng.uniform(0.5, 1.5, n) if mode else np.ones(n)
-                args = kernel, loss, bound, X, Y, weight, cap, age, intercept
-                want = reference(*args, first_state(loss, bound, c))
-                try:
-                    got = simulate(*args, mode, block)
-                except Exception as problem:
-                    print(f"FAIL {name} mode {mode}: {type(problem).__name__}: {problem}"[:2000])
-                    failed += 1
-                    break
-                label = f"{name} [{'float32' if mode == 0 else 'tf32x3'}, "
-                label += f"{'cap' if cap == block else 'age'}]"
-                failed += not compare(label, got, want, tol)
-    return failed
-
-
-def main() -> None:
-    """Run the check."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer cases and sizes")
-    parser.add_argument("--tiles", action="store_true", help="try tiles too")
-    parser.add_argument("--time-only", action="store_true", help="no comparison")
-    options = parser.parse_args()
-    began = time.time()
-    if not options.time_only:
-        n, block = (150, 64) if launch.INTERPRETED else (1500, 256)
-        failed = check_steps(options.quick, n, block)
-        print(f"{failed} failed, {time.time() - began:.0f} s")
-    if launch.INTERPRETED:
-        return
-    sizes = [(10_000, 16), (100_000, 16), (100_000, 256), (100_000, 784)]
-    if not options.quick:
-        sizes += [(1_000_000, 16), (1_000_000, 256), (1_000_000, 784)]
-    time_stages(sizes, [1] if options.quick else [1, 2, 0])
-    if options.tiles:
-        for m, d in ((100_000, 16), (100_000, 256), (200_000, 784)):
-            for mode in (1, 2, 0):
-                try_tiles(m, d, mode)
-    print(f"{time.time() - began:.0f} s in all")
-
-
-if __name__ == "__main__":
-    main()

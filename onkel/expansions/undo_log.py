@@ -10,23 +10,26 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
-class Journal:
+class UndoLog:
     """The fields of an object, and what was overwritten in its arrays since."""
 
     def __init__(self, fields: dict[str, Any]) -> None:
         self.fields = fields
         self.notes: list[tuple[Array, Any, Array]] | None = []
-        self.room = sum(a.nbytes for a in fields.values() if isinstance(a, np.ndarray))
+        self.room = 0
+        for array in fields.values():
+            self.room += array.nbytes if isinstance(array, np.ndarray) else 0
 
-    def note(self, array: Array, where: Any) -> None:
-        """Keep what stands there; once that is more than the arrays themselves, copy these."""
-        if self.notes is None:
-            return
-        old = array[where].copy()
-        self.notes.append((array, where, old))
-        self.room -= old.nbytes
-        if self.room < 0:
-            self.copy_now()
+    def note(self, *places: tuple[Array, Any] | tuple[Array, Any, Any]) -> None:
+        """Keep what stands in some places of arrays; once that is more than these, copy them."""
+        for array, where, *_ in places:
+            if self.notes is None:
+                return
+            old = array[where].copy()
+            self.notes.append((array, where, old))
+            self.room -= old.nbytes
+            if self.room < 0:
+                self.copy_now()
 
     def copy_now(self) -> None:
         """Copy the arrays as they were, and note no more."""
@@ -45,4 +48,4 @@ class Journal:
     def restored(self) -> dict[str, Any]:
         """Return the fields as they were."""
         self._play_back(self.notes or [])
-        return {**self.fields, "weights": None, "journal": None}
+        return {**self.fields, "weights": None, "undo_log": None}

@@ -1,4 +1,4 @@
-"""Terms of several learners on one pile: rows, coefficients and births, before they are stored."""
+"""Terms outside of any storage: rows (or texts), coefficients and births, to be added up."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.core.frame import Frame
-from onkel.expansions.dense import DenseTerms
-from onkel.expansions.strings import StringTerms
 
 Array = NDArray[Any]
 
@@ -19,12 +17,14 @@ TELLS = 1e4
 
 
 @dataclass(frozen=True)
-class Pile:
+class LooseTerms:
     """Terms outside of any storage."""
 
     coef: Array
     """One row per term, in actual units (scale 1)."""
     births: Array
+    frame: Frame | None
+    """That rows of numbers are stored in; None: these are texts."""
     listed: ClassVar[tuple[str, ...]] = ("coef", "births")
     """Fields that have one entry per term."""
 
@@ -38,9 +38,11 @@ class Pile:
         return int(np.searchsorted(self.births, birth))
 
     def followed_by(self, others: list[Any]) -> Self:
-        """Return this pile with others behind it."""
-        piles = [self, *others]
-        lists = {n: np.concatenate([getattr(p, n) for p in piles]) for n in self.listed}
+        """Return these terms with others behind them."""
+        parts = [self, *others]
+        lists: dict[str, Any] = {
+            n: np.concatenate([getattr(p, n) for p in parts]) for n in self.listed
+        }
         return replace(self, **lists)
 
     def taken(self, which: Any) -> Self:
@@ -53,11 +55,11 @@ class Pile:
         Terms that come to nothing are left out. Those of one birth are one term of the model
         that all went on from: known for sure, where rounding may have moved their points apart.
         """
-        pile = self.taken(np.argsort(self.births, kind="stable"))
-        if pile.count and not np.all(np.diff(pile.births) > 0):
-            pile = pile.added(np.unique(pile.births, return_inverse=True)[1])
-        pile = pile.added(pile.groups())
-        return pile.taken(np.any(pile.coef != 0, axis=1))
+        found = self.taken(np.argsort(self.births, kind="stable"))
+        if found.count and not np.all(np.diff(found.births) > 0):
+            found = found.added(np.unique(found.births, return_inverse=True)[1])
+        found = found.added(found.groups())
+        return found.taken(np.any(found.coef != 0, axis=1))
 
     def added(self, groups: Array) -> Self:
         """Return the last term of each group, with the coefficients of all of it."""
@@ -81,16 +83,11 @@ class Pile:
 
 
 @dataclass(frozen=True)
-class TextPile(Pile):
+class LooseTexts(LooseTerms):
     """Terms on strings, held as substring counts."""
 
     texts: Array
-    listed: ClassVar[tuple[str, ...]] = (*Pile.listed, "texts")
-
-    @classmethod
-    def of(cls, terms: StringTerms, coef: Array, births: Array) -> TextPile:
-        """Return stored terms, with other coefficients and births."""
-        return cls(coef, births, np.array(terms.oldest(terms.count), object))
+    listed: ClassVar[tuple[str, ...]] = (*LooseTerms.listed, "texts")
 
     def queries(self) -> Any:
         return list(self.texts)
@@ -102,26 +99,15 @@ class TextPile(Pile):
 
 
 @dataclass(frozen=True)
-class RowPile(Pile):
+class LooseRows(LooseTerms):
     """Terms on rows of numbers."""
 
+    frame: Frame
     rows: Array
     """As the frame stores them."""
     doubt: Array
     """For each row and feature, what rounding may have made of it on its way here."""
-    frame: Frame
-    listed: ClassVar[tuple[str, ...]] = (*Pile.listed, "rows", "doubt")
-
-    @classmethod
-    def of(cls, terms: DenseTerms, frame: Frame, coef: Array, births: Array) -> RowPile:
-        """Return stored terms, with other coefficients and births, as `frame` stores them."""
-        rows, way = terms.rows(0, terms.count), np.zeros(len(frame.center))
-        if not frame.same_storage(terms.frame):
-            rows = frame.translate(rows, terms.frame)
-            way = np.abs(terms.frame.center - frame.center) * frame.unit
-        eps = max(np.finfo(f.dtype).eps for f in (frame, terms.frame))
-        doubt = 2.0 * float(eps) * (np.abs(rows.astype(np.float64)) + way)
-        return cls(coef, births, rows.astype(frame.dtype), doubt, frame)
+    listed: ClassVar[tuple[str, ...]] = (*LooseTerms.listed, "rows", "doubt")
 
     def queries(self) -> Any:
         return self.frame.queries(self.rows)

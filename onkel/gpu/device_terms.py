@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from onkel.core.frame import Frame
 from onkel.core.layout import LANES
 from onkel.expansions.dense import DenseTerms
-from onkel.gpu import launch
+from onkel.gpu import launch, memory
 from onkel.gpu.launch import Launcher, Ring, Rows, Terms, encode, power_of_two
 from onkel.kernels import Kernel
 from onkel.saved import Saved
@@ -34,6 +34,9 @@ class DeviceTerms:
     :class:`~onkel.expansions.dense.DenseTerms` can do is asked of a copy on the host. Rows are held
     in float32, whatever the model's `dtype`, in which a file or the host has them.
     """
+
+    has_lane: ClassVar[bool] = False
+    """Whether the compiled core's fast lane can learn into such terms."""
 
     def __init__(
         self, kernel: Kernel, frame: Frame, columns: int, limit: int, device: Any, precision: str,
@@ -91,7 +94,7 @@ class DeviceTerms:
         frame = replace(self.frame, dtype=self.dtype)
         dense = DenseTerms(self.kernel, frame, self.columns, self.limit)
         slots, c = self.held.slots, self.columns
-        dense._allocate(slots // LANES, c)
+        dense.allocate(slots // LANES, c)
         dense.head, dense.count = self.head, self.count
         if self.count:
             at = self.order(0, self.count)
@@ -240,13 +243,13 @@ class DeviceTerms:
         self.held.operand = torch.zeros(shape, dtype=torch.float32, device=self.device)
         self.ready()
 
-    def following(self, x: Array) -> DeviceTerms:
+    def following(self, x: Any) -> DeviceTerms:
         """Return the terms with their centre near the data (kernels of differences only)."""
         if not (self.frame.invariant and self.count):
             return self
         at = self.order(max(self.count - LANES, 0), self.count)
         recent = self.held.rows[at].cpu().numpy().astype(np.float64)
-        frame = self.frame.left_behind(x, recent)
+        frame = self.frame.left_behind(np.asarray(x, np.float64), recent)
         return self if frame is None else self.reframed(frame)
 
     # -- copies --------------------------------------------------------------------------------
@@ -264,23 +267,28 @@ class DeviceTerms:
         other.held = Terms(**{name: array.clone() for name, array in vars(self.held).items()})
         return other
 
-    def begin(self, coming: int) -> Callable[[], DeviceTerms]:
-        """Return a function that gives these terms back bit for bit, after so many rows at most.
+    def begin(self, origin: DeviceTerms, rows: int) -> Callable[[], DeviceTerms]:
+        """Return a function that gives `origin` back bit for bit, after so many rows at most.
 
-        Rows come to places that are known: what stands there is kept. Operands, norms and
-        diagonals follow from the rows, weights from the coefficients.
+        Refused where there is no room for what they become. Rows come to places that are known:
+        what stands there is kept. Operands, norms and diagonals follow from the rows, weights from
+        the coefficients.
         """
-        saved, coef = self.twin(), self.held.coef.clone()
-        at = self.order(self.count, self.count + min(coming, self.held.slots))
-        rows, births = self.held.rows[at], self.held.births[at]
+        memory.check_room(origin, min(origin.count + rows, origin.limit))
+        saved, coef = origin.twin(), origin.held.coef.clone()
+        at = origin.order(origin.count, origin.count + min(rows, origin.held.slots))
+        values, births = origin.held.rows[at], origin.held.births[at]
 
         def undo() -> DeviceTerms:
-            saved.held.rows[at], saved.held.births[at] = rows, births
+            saved.held.rows[at], saved.held.births[at] = values, births
             saved._take_coef(coef[: saved.columns])
             saved.ready()
             return saved
 
         return undo
+
+    def end(self) -> None:
+        """What :meth:`begin` keeps is not needed any more."""
 
     # -- files ---------------------------------------------------------------------------------
 
@@ -305,7 +313,7 @@ class DeviceTerms:
             return torch.from_numpy(np.ascontiguousarray(values, dtype)).to(self.device)
 
         self.held.rows[at] = put(dense.rows(0, n), np.float32)
-        self.held.births[at] = put(dense.ages_from(0, n), np.int64)
+        self.held.births[at] = put(dense.births_from(0, n), np.int64)
         self.held.coef[:columns, at] = put(dense.coefs(0, n).T, np.float64)
         self.held.weights = self.held.coef.to(torch.float32)
         self.ready()

@@ -1,4 +1,4 @@
-"""Adding terms: one window for all, the oldest go, those that stay may take over from them."""
+"""Adding terms: one window for all, its budget says which go, those that stay may take over."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from onkel.core.frame import Frame
 from onkel.core.layout import Field
+from onkel.expansions.loose_terms import LooseTerms
 from onkel.learner.merging.adding import Adding, Merged, shortened
-from onkel.learner.merging.piles import Pile, RowPile, TextPile
 from onkel.learner.merging.refit import refitted
 
 Array = NDArray[Any]
@@ -21,21 +21,21 @@ ROUNDING = 8 * float(np.finfo(float).eps)
 
 
 class AddingTerms(Adding):
-    """Terms are put on one pile, in one frame; the window keeps the newest."""
+    """Terms are put together, in one frame; the window keeps what its budget lets stay."""
 
     def functions(self) -> Merged:
-        """Put all terms into one window, add those at the same point, let the oldest go."""
+        """Put all terms into one window, add those at the same point, let go what is too much."""
         whole = self.whole
         frame = None if whole.on_strings else self.frame()
-        piles = [self.pile(j, frame) for j in range(len(self.learners))]
-        everything = piles[0].followed_by(piles[1:])
+        parts = [self.loose(j, frame) for j in range(len(self.learners))]
+        everything = parts[0].followed_by(parts[1:])
         joined = everything.joined()
         self.refuse_infinite(joined.coef)
         whole.terms = self.stored(joined)
         change = None if frame is None else self.measured(frame)
-        start = max(joined.count - whole.window.cap, joined.older_than(self.oldest()))
+        start = whole.window.budget.may_go(joined, 0, whole.window.cap, self.oldest())
         lost = self.shrink(joined, start)
-        whole._settle()
+        whole.settle()
         lost = lost + self.inward()
         before = sum(a.size for a in self.learners)
         bound = whole.targets.raw_widths(lost)
@@ -45,7 +45,7 @@ class AddingTerms(Adding):
         """Return the birth below which the window keeps nothing."""
         return int(self.whole.window.oldest(np.array([self.whole.t]))[0])
 
-    def pile(self, j: int, frame: Frame | None) -> Pile:
+    def loose(self, j: int, frame: Frame | None) -> LooseTerms:
         """Return the terms of one learner, with coefficients and births as the whole has them."""
         learner, mean = self.learners[j], self.mean_gains()[j]
         s, c, n = learner.state, learner.columns, learner.terms.count
@@ -54,10 +54,9 @@ class AddingTerms(Adding):
         if learner.settings.average:
             past = stored[:, c:] + stored[:, :c] * s[:, Field.SCALE_SUM]
             coef = np.concatenate([coef, past * mean], axis=1)
-        births = self.births(j, learner.terms.ages_from(0, n))
-        if frame is None:
-            return TextPile.of(learner.terms, coef, births)
-        return RowPile.of(learner.terms, frame, coef, births)
+        births = self.births(j, learner.terms.births_from(0, n))
+        found: LooseTerms = learner.terms.loose(frame, coef, births)
+        return found
 
     def births(self, j: int, births: Array) -> Array:
         """Return births on the common clock: all trials of smaller age came later.
@@ -72,29 +71,27 @@ class AddingTerms(Adding):
         found = self.whole.t - later - (clocks[j + 1 :] > age).sum(axis=1)
         return np.where(births > before, found, births)
 
-    def stored(self, pile: Pile) -> Any:
+    def stored(self, loose: LooseTerms) -> Any:
         """Return these terms in storage."""
-        whole, frame = self.whole, getattr(pile, "frame", None)
-        limit = min(whole.window.cap, whole.window.age)
-        terms = whole.settings.expansion.open(whole.kernel, frame, limit)
-        if pile.coef.shape[1]:
-            terms.insert_columns([0] * pile.coef.shape[1])
-        terms.append(pile.queries(), pile.coef, pile.births)
+        terms = self.whole.no_terms(loose.frame)
+        if loose.coef.shape[1]:
+            terms.insert_columns([0] * loose.coef.shape[1])
+        terms.append(loose.queries(), loose.coef, loose.births)
         return terms
 
-    def shrink(self, pile: Pile, start: int) -> Array:
+    def shrink(self, loose: LooseTerms, start: int) -> Array:
         """Keep the terms from `start` on; return what the shown f loses at most."""
         whole = self.whole
         c, s = whole.columns, whole.state
         if not start:
             return np.zeros(c)
-        kept = pile.taken(slice(start, None))
-        gap = pile.coef.copy()
+        kept = loose.taken(slice(start, None))
+        gap = loose.coef.copy()
         gap[start:] = 0.0
         if self.refit and kept.count:
             kept = replace(kept, coef=self.handed_over(kept))
-            gap[start:] = pile.coef[start:] - kept.coef
-        share = self.size(replace(pile, coef=gap), sums_only=not self.refit)
+            gap[start:] = loose.coef[start:] - kept.coef
+        share = self.size(replace(loose, coef=gap), sums_only=not self.refit)
         whole.terms = self.stored(kept)
         s[:, Field.DROPPED] += share[:c]
         if not whole.settings.average:
@@ -102,7 +99,7 @@ class AddingTerms(Adding):
         s[:, Field.DROPPED_AVERAGE] += share[c:]
         return share[c:] / np.maximum(s[:, Field.TRIALS], 1)
 
-    def handed_over(self, kept: Pile) -> Array:
+    def handed_over(self, kept: LooseTerms) -> Array:
         """Return coefficients with which these terms come nearest to the whole f."""
         queries, ones = kept.queries(), np.ones(kept.coef.shape[1])
         wanted = self.whole.terms.sums(queries, ones, threads=self.threads)
@@ -113,19 +110,19 @@ class AddingTerms(Adding):
 
         return refitted(wanted, kept.coef, product)
 
-    def size(self, pile: Pile, sums_only: bool) -> Array:
+    def size(self, loose: LooseTerms, sums_only: bool) -> Array:
         """Return a bound on the norm of a sum of terms: that of each, or if less, its own.
 
         ``||sum c_i k(x_i, .)|| <= sum abs(c_i) sqrt(k(x_i, x_i))``
         """
-        pile = pile.in_double()
-        terms, queries = self.stored(pile), pile.queries()
+        loose = loose.in_double()
+        terms, queries = self.stored(loose), loose.queries()
         each = np.sqrt(np.maximum(terms.diag(queries), 0.0))
-        most = (np.abs(pile.coef) * each[:, None]).sum(axis=0)
+        most = (np.abs(loose.coef) * each[:, None]).sum(axis=0)
         if sums_only:
             return most
-        values = terms.sums(queries, np.ones(pile.coef.shape[1]), threads=self.threads)
-        square = np.einsum("ij,ij->j", pile.coef, values) + ROUNDING * most**2
+        values = terms.sums(queries, np.ones(loose.coef.shape[1]), threads=self.threads)
+        square = np.einsum("ij,ij->j", loose.coef, values) + ROUNDING * most**2
         return np.minimum(most, np.sqrt(np.maximum(square, 0.0)))
 
     @property

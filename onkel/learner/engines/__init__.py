@@ -1,0 +1,1 @@
+"""The ways to learn rows, one file each; see :mod:`onkel.learner.engine`."""

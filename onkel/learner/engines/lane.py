@@ -1,0 +1,65 @@
+"""The fast lane: rows are learned in place by the compiled core, many at once.
+
+Taken where all is built in and every unit is known. Whatever is unusual is left undone for the
+block, which knows what to do or to say.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onkel import core
+from onkel.learner.batch import Batch
+from onkel.learner.engine import Learned
+from onkel.learner.transaction import Transaction
+
+if TYPE_CHECKING:
+    from onkel.learner.term_learner import TermLearner
+
+AHEAD = 8192
+"""Rows that are handed over at once."""
+HANDFUL = 4
+"""Rows that the lane takes at once on any processor, all or nothing."""
+EVERY = 64
+"""Single rows are looked at every so many trials: have the data left the centre behind?"""
+
+
+class Lane:
+    """Rows in place, as many as go without anything unusual."""
+
+    def reach(self, learner: TermLearner, batch: Batch) -> int:
+        """Return how many rows may be tried; none that was seen in an earlier pass."""
+        if not (learner.in_lane and learner.units_known):
+            return 0
+        rows = min(len(batch.Y), AHEAD)
+        return 0 if batch.own[:rows].any() else rows
+
+    def learn(self, learner: TermLearner, batch: Batch, call: Transaction) -> Learned | None:
+        """Learn rows up to the first that is unusual; None if that is the first of all."""
+        X, n = batch.X, len(batch.Y)
+        call.protect(min(HANDFUL, n))
+        trials = learner.t + 1 + np.arange(n)
+        if n > 1 or trials[0] % EVERY == 0:
+            learner.terms = learner.terms.following(X[0])
+        rule, settings, window = learner.rule, learner.settings, learner.window
+        y = np.ascontiguousarray(learner.targets.standardised(batch.Y), np.float64)
+        score, limit = np.empty((2, *y.shape))
+        kept = np.zeros(n, np.uint8)
+        block = core.Block(
+            learner.t + 1, np.ascontiguousarray(X), y, batch.weight, rule.rates(trials),
+            rule.lams(trials, batch.gaps(learner.clock)), window.oldest(trials),
+        )  # fmt: skip
+        done = learner.terms.learn(
+            window, learner.state, core.Stepper(learner.loss, rule, settings.intercept), block,
+            core.BlockOutput(score, limit, kept), settings.threads,
+        )  # fmt: skip
+        if not done:
+            return None
+        batch.own[:done] = np.where(kept[:done], trials[:done], 0)
+        learner.fold_if_far()
+        return Learned(score[:done], limit[:done])
+
+
+LANE = Lane()
