@@ -446,16 +446,16 @@ def test_rows_of_weight_0_are_only_looked_at(rng):
 
 
 def test_the_weights_follow_a_switch(rng):
-    """First a straight boundary, then a checkerboard: the linear member, then the kernel."""
-    X = rng.uniform(-1, 1, size=(4000, 2))
-    y = np.where(np.arange(4000) < 2000, X[:, 0] > X[:, 1], X[:, 0] * X[:, 1] > 0).astype(int)
+    """First a straight boundary, then the sign of a product: linear members, then the kernel."""
+    X = rng.uniform(-1, 1, size=(4000, 4))
+    y = np.where(np.arange(4000) < 2000, X.sum(axis=1) > 0, X[:, 0] * X[:, 1] > 0).astype(int)
     bank = [LinearClassifier(), KernelClassifier(kernels.Gaussian(0.05)),
-            KernelClassifier(kernels.Gaussian(4.0), rule=rules.Norma(memory=1000))]  # fmt: skip
+            KernelClassifier(kernels.Gaussian(1.0), rule=rules.Norma(memory=1000))]  # fmt: skip
     model = Classifier(members=bank)
     model.partial_fit(X[:2000], y[:2000])
-    assert model.weights_[2] < 0.8  # 0.2 to 0.7, by the seed
+    assert model.weights_[2] < 0.2
     model.partial_fit(X[2000:], y[2000:])
-    assert model.weights_[2] > 0.95
+    assert model.weights_[2] > 0.9
 
 
 def test_regret_stays_below_what_diagnostics_say(rng):
