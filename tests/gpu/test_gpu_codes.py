@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import on_gpu
 import pytest
-import torch
-import triton
-import triton.language as tl
+from helpers.on_gpu import INTERPRETED, torch, triton
 
 from onkel import expansions, kernels, losses, rules
 from onkel.core import layout
@@ -16,7 +13,8 @@ from onkel.gpu.kernels import leaf
 from onkel.gpu.recurrence import judge
 from onkel.learner.settings import Settings
 
-DEVICE = torch.device("cuda" if torch.cuda.is_available() and not on_gpu.INTERPRETED else "cpu")
+tl = triton.language
+DEVICE = torch.device("cuda" if torch.cuda.is_available() and not INTERPRETED else "cpu")
 
 
 def settings(kernel=None, loss=None, rule=None):

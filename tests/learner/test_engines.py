@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from fingerprint import fingerprint
+from helpers.fingerprint import fingerprint
 
 from onkel import expansions, kernels, losses, rules
 from onkel.learner import Bank, PrimalLearner, Settings, TermLearner
