@@ -21,9 +21,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from onkel.core.layout import LossCode, NativeLoss, Verdict
 from onkel.params import FRACTION, POSITIVE, Accept, Part, pick, registered
+
+Array = NDArray[Any]
 
 
 def _sign(x: float) -> float:
@@ -66,6 +69,10 @@ class Loss(Part):
     def judge(self, z: float, y: float, threshold: float) -> Verdict:
         """Return slope, outside, value and direction for one example."""
         raise NotImplementedError(f"{type(self).__name__} must define judge(z, y, threshold)")
+
+    def votes(self, z: Array) -> Array:
+        """Return scores as votes from -1 to 1: the sign, where no margin says how sure it is."""
+        return np.sign(z)
 
     def native(self) -> NativeLoss | None:
         """What the compiled core needs to know, or None for a loss it does not know."""
@@ -150,6 +157,10 @@ class SoftMargin(Loss):
             slope *= self.power * gap ** (self.power - 1)
         return Verdict(slope, outside, float(gap**self.power) - nu * threshold, nu - outside)
 
+    def votes(self, z: Array) -> Array:
+        margin = 0.0 if self.nu is not None else self.start
+        return np.clip(z / margin, -1.0, 1.0) if margin > 0 else np.sign(z)
+
     @property
     def default_rate(self) -> float:
         return 0.4 / self.power
@@ -232,6 +243,9 @@ class Logistic(_Bounded):
     word: ClassVar[str] = "logistic"
     task: ClassVar[str] = "classification"
     code: ClassVar[LossCode | None] = LossCode.LOGISTIC
+
+    def votes(self, z: Array) -> Array:
+        return np.tanh(0.5 * z)  # twice the probability, less 1
 
     def judge(self, z: float, y: float, threshold: float) -> Verdict:
         m = y * z

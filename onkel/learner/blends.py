@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from onkel.learner.mixture import Mixture, Part, resumed_parts, running_sums
 from onkel.learner.settings import Settings
-from onkel.losses import Logistic, SoftMargin
 from onkel.saved import Saved
 from onkel.scaling import SMALLEST_SPREAD, Moments, next_refresh
 
@@ -51,19 +50,10 @@ def mistakes(scores: Array, Y: Array) -> Array:
 
 def votes_of(losses: Sequence[Any], scores: Array) -> Array:
     """Return the members' votes, from -1 to 1, for scores [rows][members][outputs]."""
-    margins = np.array([_margin(loss) for loss in losses])[:, None]
-    votes = np.clip(scores / np.where(margins > 0, margins, 1.0), -1.0, 1.0)
-    votes = np.where(margins > 0, votes, np.sign(scores))
-    soft = [isinstance(loss, Logistic) for loss in losses]
-    if any(soft):
-        votes[:, soft] = np.tanh(0.5 * scores[:, soft])
+    votes = np.empty(scores.shape)
+    for i, loss in enumerate(losses):
+        votes[:, i] = loss.votes(scores[:, i])
     return votes
-
-
-def _margin(loss: Any) -> float:
-    """Return the fixed margin of a loss, 0 where there is none."""
-    fixed = isinstance(loss, SoftMargin) and not loss.adaptive
-    return float(loss.start) if fixed else 0.0
 
 
 class Means(Mixture):
