@@ -12,10 +12,13 @@ import numpy as np
 import pytest
 
 from onkel import (
+    Classifier,
+    Detector,
     KernelClassifier,
     KernelRegressor,
     LinearRegressor,
     NoveltyDetector,
+    Regressor,
     files,
     losses,
     rules,
@@ -269,6 +272,22 @@ def test_a_judge_follows_from_task_memory_and_loss():
     assert "low" in judge_of(LinearRegressor(loss=losses.EpsilonInsensitive(nu=0.1))).fields()
     assert "low" not in judge_of(KernelRegressor()).fields()
     assert "low" not in judge_of(KernelClassifier(loss=losses.SoftMargin(nu=0.1))).fields()
+
+
+@pytest.mark.parametrize("kind", [Classifier, Regressor, Detector])
+def test_mixtures_have_neither_clock_nor_intervals(X, kind):
+    y = {"classification": X[:, 0] > 0, "regression": X[:, 0], "novelty": None}[kind.task]
+    model, twin = kind(), kind()
+    judge = judge_of(model, NAMES)
+    assert not judge.by_clock and "low" not in judge.fields()
+    found = joined([judge(model, part).columns() for part in cut(Rows(X, y))])
+    asked = {"output": "judgement"} if y is None else {"y": y}
+    truth = twin.predict_then_learn(X, **asked)
+    own = np.column_stack([found[n] for n in ("score", "threshold", "alert")]) if y is None else (
+        found["prediction"]
+    )  # fmt: skip
+    np.testing.assert_allclose(own, truth, rtol=1e-9, atol=1e-9)
+    assert model.t_ == 300
 
 
 def test_a_judge_can_be_sent_anywhere(X):
