@@ -94,6 +94,16 @@ def try_judge(x, LOSS: tl.constexpr):
     tl.store(at, slope)
 
 
+def refusal(run):
+    """Return all that is said when `run` fails: a compiler wraps what the code itself says."""
+    with pytest.raises(Exception) as caught:
+        run()
+    said, error = "", caught.value
+    while error is not None:
+        said, error = f"{said}\n{error}", error.__cause__ or error.__context__
+    return said
+
+
 @pytest.mark.parametrize("op", [op for op in Op if op.operation.pops == 0])
 def test_the_device_code_knows_every_listed_operation(op):
     try_leaf[(1,)](torch.ones(16, device=DEVICE), OP=int(op) + 1)
@@ -102,8 +112,8 @@ def test_the_device_code_knows_every_listed_operation(op):
 @pytest.mark.parametrize("code", [0, 7, 9, 15])
 def test_the_device_code_refuses_what_it_does_not_know(code):
     """7 and 9 are no leaves: sums and scales are the stack's business."""
-    with pytest.raises(Exception, match="no formula on the device"):
-        try_leaf[(1,)](torch.ones(16, device=DEVICE), OP=code)
+    x = torch.ones(16, device=DEVICE)
+    assert "no formula on the device" in refusal(lambda: try_leaf[(1,)](x, OP=code))
 
 
 @pytest.mark.parametrize("loss", [*LossCode, len(LossCode)])
@@ -112,8 +122,8 @@ def test_the_device_code_knows_the_listed_losses_and_no_other(loss):
     if loss in list(LossCode):
         try_judge[(1,)](x, LOSS=int(loss))
     else:
-        with pytest.raises(Exception, match="no formula on the device"):
-            try_judge[(1,)](x, LOSS=int(loss))
+        said = refusal(lambda: try_judge[(1,)](x, LOSS=int(loss)))
+        assert "no formula on the device" in said
 
 
 def test_four_bits_hold_every_operation():
