@@ -60,7 +60,7 @@ class GpuLearner(TermLearner):
 
     def learn_within(self, *args: Any, **kwargs: Any) -> tuple[Array, Array]:
         """Learn rows as part of a call; a device without room says what does not fit."""
-        with memory.said(self.terms):
+        with memory.explained(self.terms):
             return super().learn_within(*args, **kwargs)
 
     # -- rows ----------------------------------------------------------------------------------

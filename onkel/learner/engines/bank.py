@@ -93,7 +93,7 @@ def _let_go(learner: Bank, count: int) -> None:
 
 
 def _with_cache(terms: DenseTerms, change: Callable[[], None]) -> None:
-    """Append or drop terms, keeping the coefficients in the rows' own type up to date."""
+    """Append or drop terms; of the coefficients in the rows' own type only those are cast anew."""
     cache, head, before = terms.weights, terms.head, terms.count
     change()
     if cache is None or cache.shape != terms.coef.shape:
