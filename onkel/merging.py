@@ -21,11 +21,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.alerting import RecentScores
 from onkel.estimators import inside
 from onkel.estimators.base import Estimator
 from onkel.estimators.classes import Classes, common
-from onkel.estimators.detector import NoveltyDetector
 from onkel.estimators.mixtures import Mixed
 from onkel.learner import Learner, Merged, merged
 from onkel.params import NON_NEGATIVE, Part
@@ -139,39 +137,11 @@ def _whole(
     start: list[Any],
 ) -> Any:  # fmt: skip
     """Return a model around the merged learner; all else is the first one's."""
-    learned: dict[str, Any] = {"merge_report_": report}
+    learned = {"merge_report_": report, **inside.counts_of_all(models, start)}
     names = [m.feature_names_in_ for m in models if hasattr(m, "feature_names_in_")]
     if names:
         learned["feature_names_in_"] = names[0].copy()
-    if classes is not None:
-        learned["class_count_"] = _class_counts(models, start)
-    if isinstance(models[0], NoveltyDetector) and len(models) > 1:
-        learned |= _fresh_alerts(models, start)
     return inside.around(models[0], found.learner, classes, **learned)
-
-
-def _class_counts(models: list[Any], start: list[Any]) -> dict[Any, int]:
-    """Return how often each class came to the models; what the start had seen counts once."""
-    counts: dict[Any, int] = {}
-    for label, count in (pair for m in models for pair in m.class_count_.items()):
-        counts[label] = counts.get(label, 0) + count
-    for label, count in (pair for m in start for pair in m.class_count_.items()):
-        counts[label] -= (len(models) - 1) * count
-    return counts
-
-
-def _fresh_alerts(models: list[Any], start: list[Any]) -> dict[str, Any]:
-    """Return no recent scores, since those of parts are none of the sum's; warm-ups add.
-
-    Rates are counted from the warm-ups' ends: of a model that is still warming up, not at all.
-    """
-    warm = [inside.counted_from(model) for model in models]
-    before = sum(m.t_ for m in start)
-    over = sum(m.t_ - before for m in models) + before >= models[0].warmup
-    count = np.sum(warm, axis=0) if over else None
-    if count is not None and start:
-        count = count - (len(models) - 1) * inside.counted_from(start[0])
-    return {"recent_": RecentScores(models[0].recent), "warm_": count}
 
 
 def _with_common_outputs(models: list[Any]) -> tuple[list[Learner], Classes | None]:

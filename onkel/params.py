@@ -120,7 +120,12 @@ def registered(kind: type[PartT]) -> dict[str, type[PartT]]:
     """Return the parts of a kind that there are now, by the name that each class states."""
     found = {kind.word: kind} if vars(kind).get("word") else {}
     for part in kind.__subclasses__():
-        found.update(registered(part))
+        for word, other in registered(part).items():
+            if found.setdefault(word, other) is not other:
+                raise TypeError(
+                    f"{other.__name__} and {found[word].__name__} both have the word {word!r}; "
+                    "one of them would not be found. Give each its own."
+                )
     return dict(sorted(found.items()))
 
 

@@ -9,6 +9,7 @@ from helpers import cases, rule_cases
 from helpers.sizes import some
 
 from onkel import expansions, kernels, losses, rules, schedules
+from onkel.params import Part, registered
 
 
 def test_every_loss_is_in_the_agreement_cases():
@@ -49,6 +50,20 @@ def test_every_rule_and_expansion_is_in_the_agreement_cases():
     used = {type(rule) for rule, _, _ in rule_cases.RULES.values()} | {rules.Norma}
     assert used == set(rules.REGISTRY.values())
     assert set(rule_cases.EXPANSIONS) == set(expansions.REGISTRY)
+
+
+def test_two_parts_of_one_word_are_refused():
+    class Kind(Part):
+        pass
+
+    class First(Kind):
+        word = "same"
+
+    class Second(First):
+        word = "same"
+
+    with pytest.raises(TypeError, match="Second and First both have the word 'same'"):
+        registered(Kind)
 
 
 @pytest.mark.parametrize("registry", [kernels.REGISTRY, losses.REGISTRY, rules.REGISTRY,

@@ -24,10 +24,10 @@ FOREVER = 1 << 60
 
 
 @dataclass(frozen=True)
-class Ring:
+class Panels:
     """Stored terms: panels, their norms, where the used ones begin and how many there are."""
 
-    panels: Array
+    values: Array
     norms: Array
     first: int
     used: int
@@ -36,17 +36,14 @@ class Ring:
 
     def native(self) -> Any:
         """Return them as the compiled core takes them."""
-        return core.panels_of(self.panels, self.norms, self.coef, self.first, self.used)
+        return core.panels_of(self.values, self.norms, self.coef, self.first, self.used)
 
 
 @dataclass(frozen=True)
-class Stepper:
-    """What one member of a bank does: the number of its kernel, its loss, its rule, its offset."""
+class MemberStepper(core.Stepper):
+    """What decides a member's step, and the number of its kernel."""
 
     kernel: int
-    loss: Any
-    rule: Any
-    intercept: bool
 
 
 @dataclass
@@ -54,9 +51,9 @@ class BankInput:
     """What :func:`steps` reads; members stand in the order of their kernels."""
 
     programs: list[Program]
-    members: list[Stepper]
+    members: list[MemberStepper]
     queries: Queries
-    ring: Ring
+    panels: Panels
     first_trial: int
     y: Array
     """[rows][outputs]."""
@@ -98,27 +95,28 @@ class BankOutput:
     bad_row: int
 
 
-def ends_of(members: list[Stepper], kernels: int, outputs: int) -> list[int]:
+def ends_of(members: list[MemberStepper], kernels: int, outputs: int) -> list[int]:
     """Return where the columns of each kernel end."""
     counts = np.bincount([m.kernel for m in members], minlength=kernels)
     return [int(v) for v in np.cumsum(counts) * outputs]
 
 
 def sums(
-    programs: list[Program], ends: list[int], queries: Queries, ring: Ring, threads: int = 1
+    programs: list[Program], ends: list[int], queries: Queries, panels: Panels, threads: int = 1
 ) -> Array:
     """Sum over terms of coef * k(query, term), each column with the kernel that it belongs to."""
-    out = np.zeros((len(queries), ring.coef.shape[1]))
-    if ring.used and core.has_lane():
+    out = np.zeros((len(queries), panels.coef.shape[1]))
+    if panels.used and core.has_lane():
         core.compiled.bank_sums(
-            _programs(programs, ends), core.queries_of(queries), ring.native(), out, threads
+            _programs(programs, ends), core.queries_of(queries), panels.native(), out, threads
         )
-    elif ring.used:
+    elif panels.used:
         for program, start, stop in zip(programs, [0, *ends[:-1]], ends, strict=True):
-            coef = np.ascontiguousarray(ring.coef[:, start:stop])
+            coef = np.ascontiguousarray(panels.coef[:, start:stop])
             out[:, start:stop] = core.sums(
-                program, queries, ring.panels, ring.norms, ring.first, ring.used, coef, threads
-            )
+                program, queries, panels.values, panels.norms, panels.first, panels.used, coef,
+                threads,
+            )  # fmt: skip
     return out
 
 
@@ -133,7 +131,7 @@ def steps(task: BankInput) -> BankOutput:
     For each member what :func:`onkel.core.steps` does, on sums and kernel values made once for
     all members.
     """
-    members = [core.Stepper(m.loss, m.rule, m.intercept).native() for m in task.members]
+    members = [m.native() for m in task.members]
     if None in members:
         return _by_hand(task)
     rows, outputs = task.y.shape
@@ -143,7 +141,7 @@ def steps(task: BankInput) -> BankOutput:
     out = core.compiled.BankOutput(state, score, limit, coef, kept, wiped)
     core.compiled.bank(
         _programs(task.programs, ends_of(task.members, len(task.programs), outputs)), members,
-        [m.kernel for m in task.members], core.queries_of(task.queries), task.ring.native(),
+        [m.kernel for m in task.members], core.queries_of(task.queries), task.panels.native(),
         core.compiled.BankRows(
             task.first_trial, task.y, task.weight, task.eta, task.lam, task.diag
         ),
@@ -164,7 +162,7 @@ def _by_hand(task: BankInput) -> BankOutput:
     """The same from the functions of one kernel."""
     rows, outputs = task.y.shape
     ends = ends_of(task.members, len(task.programs), outputs)
-    base = sums(task.programs, ends, task.queries, task.ring, task.threads)
+    base = sums(task.programs, ends, task.queries, task.panels, task.threads)
     base = base * task.state[:, Field.SCALE]
     kernel = [core.matrix(p, task.queries, task.queries.v, task.queries.norm)
               for p in task.programs]  # fmt: skip
@@ -189,7 +187,7 @@ def _by_hand(task: BankInput) -> BankOutput:
 
 
 def _single(
-    task: BankInput, member: Stepper, i: int, mine: slice, kernel: Array, base: Array
+    task: BankInput, member: MemberStepper, i: int, mine: slice, kernel: Array, base: Array
 ) -> StepInput:
     """What the steps of one member read."""
     rows = len(task.y)

@@ -83,6 +83,11 @@ class Op(IntEnum):
         found.operation = operation
         return found
 
+    @property
+    def gpu(self) -> bool:
+        """Whether a GPU can do it."""
+        return self.operation.gpu
+
     # exp(-a dist2)
     GAUSSIAN = 0, Operation(0, Reads.DIST2, a=SIZE, exponential=True, vanishes=True, gpu=True)
     # exp(-a dist1)

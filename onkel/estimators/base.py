@@ -232,6 +232,12 @@ class Estimator(Saving):
                 f"predict_then_learn: output must be one of {list(self.outputs)}; got {output!r}."
             )
 
+    # -- merging -------------------------------------------------------------------------------
+
+    def _counts_of_all(self, models: list[Any], start: list[Any]) -> dict[str, Any]:
+        """Return what these models (this one is the first) have counted together, beside f."""
+        return {}
+
     # -- explaining ----------------------------------------------------------------------------
 
     def _details(self, row: Any, mix: Array, top: int, lowest_first: bool) -> dict[str, Any]:

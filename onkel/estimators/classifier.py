@@ -217,6 +217,15 @@ class BaseClassifier(Estimator):
         counts = getattr(self, "class_count_", {})
         return class_weights(type(self).__name__, self.class_weight, counts, state.named, y)
 
+    def _counts_of_all(self, models: list[Any], start: list[Any]) -> dict[str, Any]:
+        """Return how often each class came to the models; what the start had seen counts once."""
+        counts: dict[Any, int] = {}
+        for label, count in (pair for m in models for pair in m.class_count_.items()):
+            counts[label] = counts.get(label, 0) + count
+        for label, count in (pair for m in start for pair in m.class_count_.items()):
+            counts[label] -= (len(models) - 1) * count
+        return {"class_count_": counts}
+
     # -- files ---------------------------------------------------------------------------------
 
     def _dump(self) -> dict[str, Any]:

@@ -235,7 +235,24 @@ class BaseDetector(Estimator):
         return diagnostics.report(self._learner, None if warming else self._counted_from())
 
     def _counted_from(self) -> Array:
+        """Weight, alerts and threshold at the warm-up's end; as of now, while it lasts."""
+        if self.t_ < self.warmup:
+            return so_far(self._learner)
         return np.zeros(3) if self.warm_ is None else self.warm_
+
+    def _counts_of_all(self, models: list[Any], start: list[Any]) -> dict[str, Any]:
+        """Return no recent scores, since those of parts are none of the sum's; warm-ups add.
+
+        Rates are counted from the warm-ups' ends: of a model that is still warming up, not at all.
+        """
+        if len(models) == 1:
+            return {}
+        before = sum(m.t_ for m in start)
+        over = sum(m.t_ - before for m in models) + before >= self.warmup
+        warm = np.sum([m._counted_from() for m in models], axis=0)
+        for m in start:
+            warm = warm - (len(models) - 1) * m._counted_from()
+        return {"recent_": RecentScores(self.recent), "warm_": warm if over else None}
 
     @locked
     def explain(self, x: Any, top: int = 5) -> AlertExplanation:

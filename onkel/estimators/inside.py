@@ -17,7 +17,6 @@ from onkel import learner as learners
 from onkel.estimators.base import Estimator
 from onkel.estimators.classes import Classes
 from onkel.estimators.classifier import BaseClassifier
-from onkel.estimators.detector import BaseDetector, so_far
 from onkel.estimators.regressor import BaseRegressor
 from onkel.learner import Learner
 
@@ -66,11 +65,12 @@ def widened(model: Model, values: Array) -> Model:
     return other
 
 
-def counted_from(model: BaseDetector) -> Array:
-    """Return weight, alerts and threshold at the warm-up's end (now, while it lasts)."""
-    if model.t_ < model.warmup:
-        return so_far(model._fitted())
-    return model._counted_from()
+def counts_of_all(models: list[Model], start: list[Model]) -> dict[str, Any]:
+    """Return what models have counted together, by the names of their attributes.
+
+    `start` holds the model that all of them went on from, if there is one: it counts once.
+    """
+    return models[0]._counts_of_all(models, start)
 
 
 def check_interval(model: BaseRegressor) -> None:

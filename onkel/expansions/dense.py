@@ -364,7 +364,7 @@ class DenseTerms:
     def _note_ring(self, going: int, coming: int) -> None:
         """Note what the next rows may overwrite: so many of the oldest, so many behind the last."""
         assert self.undo_log is not None
-        if 2 * (going + coming) > len(self.births):
+        if 2 * (going + coming) > len(self.births):  # places one by one would cost more than all
             self.undo_log.copy_now()
             return
         first, second = self.slots(0, going)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-from enum import IntEnum
 from typing import Any
 
 from onkel.core.layout import BudgetCode, LossCode, Op, RuleCode, depth_of, operation_of, row_of
@@ -76,11 +75,9 @@ def unfit(settings: Settings) -> str | None:
             f"kernel {settings.kernel!r}; a GPU knows Gaussian, Laplacian, Matern, Linear, "
             "Polynomial, their sums and products"
         )
-    strange = [
-        op.name for op in (operation_of(node[0]) for node in program) if not op.operation.gpu
-    ]
+    strange = [op for op in (operation_of(node[0]) for node in program) if not op.gpu]
     if strange:
-        return f"kernel {settings.kernel!r} has the operation {strange[0]}; {listed(Op)}"
+        return f"kernel {settings.kernel!r} has the operation {strange[0].name}; {listed(Op)}"
     if len(program) > LONGEST or depth_of(program) > DEEPEST:
         return (
             f"kernel {settings.kernel!r} is too long; a GPU takes up to {LONGEST} operations, "
@@ -106,18 +103,17 @@ def _unfit_rule(settings: Settings) -> str | None:
     return None
 
 
-def listed(kind: type[IntEnum]) -> str:
+Row = Op | LossCode | RuleCode | BudgetCode
+
+
+def listed(kind: type[Row]) -> str:
     """Return what the table allows on a GPU."""
-    return f"a GPU knows {', '.join(row.name for row in kind if _on_gpu(row))}"
+    return f"a GPU knows {', '.join(row.name for row in kind if row.gpu)}"
 
 
-def _on_gpu(row: IntEnum) -> bool:
-    return row.operation.gpu if isinstance(row, Op) else bool(getattr(row, "gpu", False))
-
-
-def allow(what: str, row: IntEnum) -> None:
+def allow(what: str, row: Row) -> None:
     """Refuse what the table does not list for a GPU; the last look before anything is launched."""
-    if not _on_gpu(row):
+    if not row.gpu:
         raise ValueError(
             f"onkel.gpu: {what} {row.name} cannot run on a GPU; {listed(type(row))}. "
             "Use device='cpu'."

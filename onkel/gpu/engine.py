@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from onkel import bounds
 from onkel.core.layout import Field
-from onkel.gpu import launch, memory
-from onkel.gpu.feeding import kind_of, told_of
+from onkel.gpu import launch
+from onkel.gpu.feeding import kind_of, row_numbers
 from onkel.gpu.launch import Ring
 from onkel.gpu.rows import on_host
 from onkel.gpu.track import BLOCK, PIECE, Track
@@ -50,11 +50,10 @@ class Device:
 
     def learn(self, learner: GpuLearner, batch: Batch, call: Transaction) -> Learned:
         """Learn a run, up to where a block had to stop."""
-        with memory.said(learner.terms):
-            call.protect(0)
-            batch = batch.part(0, _begin(learner, batch))
-            track, sent = _send(learner, batch)
-            return _received(learner, batch, track, sent)
+        call.protect(0)
+        batch = batch.part(0, _begin(learner, batch))
+        track, sent = _send(learner, batch)
+        return _received(learner, batch, track, sent)
 
 
 DEVICE = Device()
@@ -93,15 +92,15 @@ def _launch(learner: GpuLearner, track: Track, piece: Batch, gaps: Array | None,
     gaps = None if gaps is None else gaps[at : at + PIECE]
     Y = np.asarray(learner.targets.standardised(piece.Y), np.float64)
     eta, lam = rule.rates(trials), rule.lams(trials, gaps)
-    told = told_of(rule, eta, lam, piece.weight, window.oldest(trials), Y, first)
+    numbers = row_numbers(rule, eta, lam, piece.weight, window.oldest(trials), Y, first)
     grows = window.growth is not None
     kind = kind_of(
         learner.loss, rule, learner.kernel.bound is not None, learner.settings.intercept,
-        told.steady, grows or window.age < bounds.NEVER, 3 if grows else 1,
+        numbers.steady, grows or window.age < bounds.NEVER, 3 if grows else 1,
     )  # fmt: skip
     x = learner.on_device(piece.X)
     learner.terms.prepare(x, track.rows)
-    track.feed.tell(told, kind.aged)
+    track.feed.take(numbers, kind.aged)
     track.run(learner.terms.held, kind, window.cap, len(piece), _block(learner, trials))
     track.keep(at, len(piece))
     return x

@@ -1,4 +1,4 @@
-"""What the scalar steps are told of each row: rates, weights, targets; and of rule and loss."""
+"""What the scalar steps need of each row: rates, weights, targets; and of rule and loss."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def shrinks(rule: BoundRule, eta: Array, lam: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Told:
-    """What the host says of some rows: six numbers each, the oldest term that may stay, targets."""
+class RowNumbers:
+    """What the steps need of some rows: six numbers each, the oldest birth that stays, targets."""
 
     feed: Array
     """[6][rows], or [6][1] where it is the same for all: eta * weight, shrink, 1 / shrink, weight,
@@ -59,13 +59,13 @@ class Told:
         return self.feed.shape[1] == 1 < self.y.shape[1]
 
 
-def told_of(
+def row_numbers(
     rule: BoundRule, eta: Array, lam: Array, weight: Array, oldest: Array, Y: Array, trial: int
-) -> Told:
-    """Return what goes with some rows."""
+) -> RowNumbers:
+    """Return the numbers of some rows, once for all where they are the same."""
     if len(Y) > 1 and all(bool((a == a[0]).all()) for a in (eta, lam, weight)):
         eta, lam, weight = eta[:1], lam[:1], weight[:1]
     shrink = shrinks(rule, eta, lam)
     back = 1.0 / np.where(shrink > 0, shrink, 1.0)
     feed = np.stack([eta * weight, shrink, back, weight, eta * lam, lam])
-    return Told(feed, oldest.astype(np.int64), np.ascontiguousarray(Y.T, np.float64), trial)
+    return RowNumbers(feed, oldest.astype(np.int64), np.ascontiguousarray(Y.T, np.float64), trial)

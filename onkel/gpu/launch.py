@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -13,10 +12,10 @@ import torch
 
 from onkel.core.layout import LossCode, Op, Program, Reads, RuleCode, operation_of, reads_of, row_of
 from onkel.gpu import kernels as device_code
-from onkel.gpu.devices import allow
+from onkel.gpu.devices import allow, interpreted
 
 MODES = {"float32": 0, "tf32": 1, "tf32x3": 2}
-INTERPRETED = os.environ.get("TRITON_INTERPRET", "") not in ("", "0")
+INTERPRETED = interpreted()
 LOG2E = 1.4426950408889634
 TOGETHER = 64 if INTERPRETED else 8
 """Rows that one program makes ready, or stores."""

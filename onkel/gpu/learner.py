@@ -56,6 +56,13 @@ class GpuLearner(TermLearner):
         scale = self.state[:, Field.SCALE]
         return np.asarray(self.terms.norm2(self.columns) * scale**2)
 
+    # -- learning ------------------------------------------------------------------------------
+
+    def learn_within(self, *args: Any, **kwargs: Any) -> tuple[Array, Array]:
+        """Learn rows as part of a call; a device without room says what does not fit."""
+        with memory.explained(self.terms):
+            return super().learn_within(*args, **kwargs)
+
     # -- rows ----------------------------------------------------------------------------------
 
     def on_device(self, X: Any) -> Any:
@@ -75,8 +82,7 @@ class GpuLearner(TermLearner):
     def take_in(self, X: Any, fade: Array) -> None:
         """Take rows into the moments, where they are."""
         if isinstance(X, torch.Tensor) and not (self.moments.gaps or len(fade)):
-            with memory.said(self.terms):
-                take_in(self.moments, X.to(self.device))
+            take_in(self.moments, X.to(self.device))
         else:
             self.moments.update(on_host(X), fade)
 

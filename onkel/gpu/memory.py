@@ -43,8 +43,8 @@ def refused(terms: Any, why: str) -> MemoryError:
 
 
 @contextmanager
-def said(terms: Any) -> Iterator[None]:
-    """Say what does not fit, should the device's memory not suffice for something."""
+def explained(terms: Any) -> Iterator[None]:
+    """Turn the device's own out-of-memory error into ours, which says what does not fit."""
     try:
         yield
     except torch.OutOfMemoryError as error:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from onkel.core.layout import Field
-from onkel.gpu.feeding import Told
+from onkel.gpu.feeding import RowNumbers
 from onkel.gpu.launch import (
     EDGE,
     INTERPRETED,
@@ -67,14 +67,14 @@ class Feed:
         """Rows that there is room for."""
         return int(self.oldest.shape[0])
 
-    def tell(self, told: Told, aged: bool) -> None:
-        """Take what the host says of the next rows; nothing is waited for."""
-        n, device = told.y.shape[1], self.y.device
-        self.feed[:, :n].copy_(send(told.feed, device))
+    def take(self, numbers: RowNumbers, aged: bool) -> None:
+        """Take the numbers of the next rows from the host; nothing is waited for."""
+        n, device = numbers.y.shape[1], self.y.device
+        self.feed[:, :n].copy_(send(numbers.feed, device))
         if aged:
-            self.oldest[:n].copy_(send(told.oldest, device))
-        self.y[: len(told.y), :n].copy_(send(told.y, device))
-        self.trial.fill_(told.trial)
+            self.oldest[:n].copy_(send(numbers.oldest, device))
+        self.y[: len(numbers.y), :n].copy_(send(numbers.y, device))
+        self.trial.fill_(numbers.trial)
 
 
 class Buffers:

@@ -116,7 +116,7 @@ class Bank(TermLearner):
         self.programs: list[Any] = [p for p, _ in groupby(programs)]
         assert len({repr(p) for p in self.programs}) == len(self.programs), "not in order"
         self.steppers = [
-            core_bank.Stepper(self.programs.index(p), m.loss, m.rule, m.intercept)
+            core_bank.MemberStepper(m.loss, m.rule, m.intercept, self.programs.index(p))
             for m, p in zip(self.members, programs, strict=True)
         ]
 
@@ -165,19 +165,19 @@ class Bank(TermLearner):
 
     # -- predicting ----------------------------------------------------------------------------
 
-    def ring(self) -> core_bank.Ring:
+    def panels(self) -> core_bank.Panels:
         """Return the points and the members' coefficients, as the core takes them."""
         terms = self.terms
         if terms.weights is None:
             terms.weights = terms.coef.astype(self.dtype)
         first, used = terms.panel_range()
-        return core_bank.Ring(terms.panels, terms.norms, first, used, terms.weights)
+        return core_bank.Panels(terms.panels, terms.norms, first, used, terms.weights)
 
     def unit_scores(self, X: Any) -> Array:
         """Return f(x) + b of every member, in the learner's own units of targets."""
         ends = core_bank.ends_of(self.steppers, len(self.programs), self.outputs)
         queries = self.terms.prepare(X)
-        sums = core_bank.sums(self.programs, ends, queries, self.ring(), self.settings.threads)
+        sums = core_bank.sums(self.programs, ends, queries, self.panels(), self.settings.threads)
         return sums * self.state[:, Field.SCALE] + self.state[:, Field.OFFSET]
 
     # -- learning ------------------------------------------------------------------------------

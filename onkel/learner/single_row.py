@@ -28,8 +28,9 @@ class SingleRow:
         self.learner, self.terms, self.state = learner, learner.terms, learner.state
         self.seen = learner.moments.seen
         self.until = next_refresh(learner.t, learner.rule.memory)
-        self.dtype, self.first, self.rates = learner.dtype, 0, [0.0][:0]
-        self.duration = learner.rule.duration
+        self.dtype, self.duration = learner.dtype, learner.rule.duration
+        self.first = 0
+        self.rates: list[float] = []
         targets, scale, c = learner.targets, learner.settings.scale, learner.columns
         self.scores, limits = np.zeros((2, c))
         units = (targets.center, targets.spread) if targets.active else (np.zeros(c), np.ones(c))

@@ -14,7 +14,7 @@ class Transaction:
     """One call to a learner, which is put back bit for bit if the call fails.
 
     What a failure needs is noted only where one can come after the first change in place: a call
-    whose rows are learned at once costs nothing.
+    whose rows are learned at once costs nothing. Ctrl-C in the midst of such a call is not undone.
 
     Parameters
     ----------

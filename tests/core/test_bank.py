@@ -36,7 +36,7 @@ def ring_of(rng, terms, columns, d, dtype):
     packed = np.ascontiguousarray(rows.reshape(panels, LANES, d).transpose(0, 2, 1), dtype)
     weights = np.ascontiguousarray(coef.reshape(panels, LANES, columns).transpose(0, 2, 1), dtype)
     norms = frame.norms(rows.astype(dtype)).reshape(panels, LANES)
-    return frame, rows[:terms], coef[:terms], bank.Ring(packed, norms, 0, panels, weights)
+    return frame, rows[:terms], coef[:terms], bank.Panels(packed, norms, 0, panels, weights)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -64,9 +64,9 @@ def test_sums(rng, dtype, rows, d):
 def task_of(rng, rows=40, outputs=2):
     hinge, logistic = losses.SoftMargin(), losses.Logistic()
     members = [
-        bank.Stepper(0, hinge, rules.Norma(0.3, memory=50).bind(hinge), True),
-        bank.Stepper(0, hinge, rules.Projection().bind(hinge), False),
-        bank.Stepper(1, logistic, rules.Norma(0.9, regularization=0.0).bind(logistic), False),
+        bank.MemberStepper(hinge, rules.Norma(0.3, memory=50).bind(hinge), True, 0),
+        bank.MemberStepper(hinge, rules.Projection().bind(hinge), False, 0),
+        bank.MemberStepper(logistic, rules.Norma(0.9, regularization=0.0).bind(logistic), False, 1),
     ]
     programs = [kernels.Gaussian(0.3).program(), kernels.Gaussian(1.2).program()]
     frame, _, _, ring = ring_of(rng, 100, 3 * outputs, 4, np.float64)

@@ -12,7 +12,7 @@ import pytest
 from onkel import KernelClassifier, KernelRegressor, core, expansions
 from onkel.core import numpy_core
 from onkel.core.frame import Frame
-from onkel.core.layout import LANES, Op
+from onkel.core.layout import LANES, Field, Op
 
 native = core.compiled
 if native is None:
@@ -139,6 +139,56 @@ def test_wrong_shapes_are_refused_not_read():
         native.PanelsD(np.zeros((1, 2, 64)), np.zeros(64), np.zeros((1, 1, 64)), 0, 2)
     with pytest.raises(ValueError, match="no instruction set"):
         native.use_level("v9")
+
+
+def zeros(*shape, dtype=np.float64):
+    return np.zeros(shape, dtype)
+
+
+LINEAR = native.Program([(4, 0.0, 0.0, 0)])
+QUERIES = native.QueriesD(zeros(4, 3), zeros(4, 3), zeros(4), zeros(4), zeros(3))
+PANELS = native.PanelsD(zeros(1, 3, LANES), zeros(LANES), zeros(1, 2, LANES), 0, 1)
+STEPPED = [zeros(1, len(Field)), *zeros(4, 4, 1), *zeros(3, 4, dtype=np.uint8)]
+WRITTEN = {
+    "Moments": (zeros(3), zeros(3), zeros(3), 10.0, True),
+    "TermsD": (zeros(2, 3, LANES), zeros(2, LANES), *zeros(2, 2, 1, LANES),
+               zeros(2 * LANES, dtype=np.int64)),
+    "BlockOutput": (zeros(4, 2), zeros(4, 2), zeros(4, dtype=np.uint8)),
+    "StepOutput": STEPPED,
+    "BankOutput": STEPPED[:4] + STEPPED[5:7],
+    "PrimalOutput": [zeros(2, len(Field)), *zeros(5, 2, 4)],
+    "sums": (LINEAR, QUERIES, PANELS, zeros(4, 2), 1),
+    "bank_sums": (native.Programs([LINEAR], [2]), QUERIES, PANELS, zeros(4, 2), 1),
+    "matrix": (LINEAR, QUERIES, [[0.0] * 3] * 2, [0.0] * 2, zeros(4, 2)),
+    "evaluate": (LINEAR, [[0.0] * 2] * 4, [], [], zeros(4, 2)),
+    "fixed_share": ([[0.0] * 3] * 2, 1.0, 0.0, np.full(3, 1 / 3), zeros(2, 3), zeros(2)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_what_is_written_to_is_the_array_that_was_given(name):
+    """Of another type or layout it would be written to a copy, and lost: that is refused."""
+    call, given = getattr(native, name), [*WRITTEN[name]]
+    given = [np.array(a) if isinstance(a, list) else a for a in given]
+    call(*given)
+    for i, array in enumerate(WRITTEN[name]):
+        if not isinstance(array, np.ndarray):
+            continue
+        gaps = np.repeat(array, 2, axis=-1)[..., ::2]
+        for wrong in (array.astype(np.float32), gaps, array.tolist()):
+            with pytest.raises(TypeError, match="incompatible function arguments"):
+                call(*given[:i], wrong, *given[i + 1 :])
+
+
+def test_a_host_that_is_no_candidate_is_refused():
+    rows = zeros(1, dtype=np.int64)
+    stepper = native.Stepper(native.Loss(3), native.Rule(0), False, False)
+    for host in (-3, 1):
+        with pytest.raises(ValueError, match="host is none of the candidates"):
+            native.StepInput(
+                zeros(1, 1), zeros(1, 1), zeros(1, 0), zeros(1), rows[:0], 0, 1, zeros(1, 1),
+                zeros(1), zeros(1), zeros(1), rows + 5, rows + host, rows, stepper, 0, False, 1e-9,
+            )  # fmt: skip
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

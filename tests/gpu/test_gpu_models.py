@@ -26,6 +26,7 @@ from onkel import (
 )
 from onkel.core.layout import Field
 from onkel.gpu import devices, memory
+from onkel.gpu.device_terms import DeviceTerms
 
 ROWS = 90
 Window, Norma = expansions.Window, rules.Norma
@@ -245,6 +246,22 @@ def test_out_of_memory_is_refused(rng, monkeypatch):
     model._learner.terms.limit = 10**6
     with pytest.raises(MemoryError, match=r"bytes\. Give expansions.Window fewer terms"):
         model._learner.learn(np.zeros((5000, 3)), np.zeros((5000, 1)), np.ones(5000))
+    monkeypatch.undo()
+    assert files.dumps(model) == before
+
+
+def test_out_of_memory_at_a_refresh_is_refused(rng, monkeypatch):
+    """The rows were learned already: the same words, and the model as it was."""
+    X, y = rows_of(rng, KernelClassifier)
+    model = KernelClassifier(device="cuda").partial_fit(X[:20], y[:20])
+    before = files.dumps(model)
+
+    def no_room(*_):
+        raise torch.OutOfMemoryError("no room for a new frame")
+
+    monkeypatch.setattr(DeviceTerms, "reframed", no_room)
+    with pytest.raises(MemoryError, match=r"no room for a new frame\. A term takes 4 x 3"):
+        model.partial_fit(X[20:40], y[20:40])
     monkeypatch.undo()
     assert files.dumps(model) == before
 

@@ -14,7 +14,7 @@ from onkel import core, kernels, losses, rules
 from onkel.core import numpy_core
 from onkel.core.layout import Field
 from onkel.gpu import launch
-from onkel.gpu.feeding import kind_of, told_of
+from onkel.gpu.feeding import kind_of, row_numbers
 from onkel.gpu.launch import Launcher, Ring, Terms, encode
 from onkel.gpu.track import Track
 
@@ -72,12 +72,12 @@ def simulate(
     slots = -(-min(cap, n) // 256) * 256 + 256
     terms = Terms.empty(slots, d, launcher.wide, c, dev)
     t = 1 + np.arange(n)
-    told = told_of(rule, rule.rates(t), rule.lams(t), weight, t + 1 - age, Y, 1)
-    kind = kind_of(loss, rule, kernel.bound is not None, intercept, told.steady, age < n)
+    numbers = row_numbers(rule, rule.rates(t), rule.lams(t), weight, t + 1 - age, Y, 1)
+    kind = kind_of(loss, rule, kernel.bound is not None, intercept, numbers.steady, age < n)
     track = Track(launcher, c, kind.norm, block, n)
     x = torch.from_numpy(X.astype(np.float32)).to(dev)
     launcher.prepare(x, plain_frame(d, dev), kernel.translation_invariant, track.rows)
-    track.feed.tell(told, kind.aged)
+    track.feed.take(numbers, kind.aged)
     track.begin(first_state(loss, rule, c), n)
     track.run(terms, kind, cap, n, block)
     score = track.feed.results[0].cpu().numpy().T

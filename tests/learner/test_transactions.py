@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from onkel import (
     losses,
     rules,
 )
+from onkel.learner import Settings, Votes, start_parts
 
 
 class Trouble(Exception):
@@ -30,13 +32,13 @@ def gaussian(X, Z):
 class Fragile:
     """A kernel that works until told otherwise."""
 
-    def __init__(self):
-        self.left = np.inf
+    def __init__(self, error=Trouble):
+        self.left, self.error = np.inf, error
 
     def __call__(self, X, Z):
         self.left -= 1
         if self.left < 0:
-            raise Trouble
+            raise self.error
         return gaussian(X, Z)
 
 
@@ -149,7 +151,7 @@ def test_windows_beyond_any_stream(rng):
 
 
 def test_a_refused_call_whose_first_block_moved_the_centre(rng):
-    """The block's terms were new objects over the same arrays: the journal must see both."""
+    """The block's terms were new objects over the same arrays: the undo log must see both."""
     X = rng.normal(size=(128, 3)) + 100
     X[:65] -= 100
     later = rng.normal(size=(2000, 3)) + 100
@@ -252,3 +254,43 @@ def test_a_mixture_that_refuses_a_call_is_what_it_was(rng):
     with pytest.raises(ValueError):
         model.partial_fit(bad)
     assert pickle.dumps(model) == before
+
+
+def bits(saved):
+    """What a file would hold, nested, as something that can be compared."""
+    if isinstance(saved, dict):
+        return {name: bits(value) for name, value in saved.items()}
+    return saved.tobytes() if isinstance(saved, np.ndarray) else saved
+
+
+def members(kernel):
+    """One setting for each way to learn, and last (so that it learns last) a user's kernel."""
+    rule, loss, Window = rules.Norma(learning_rate=0.3), losses.SoftMargin(1.0), expansions.Window
+    wide = kernels.Gaussian(0.5)
+    kinds = [
+        (kernels.Linear(), expansions.Weights()), (wide, expansions.Centers(10)),
+        (kernels.Additive(), expansions.Tree(terms=30)), (wide, Window(age=40)),
+        (kernels.Function(kernel), Window(terms=40)),
+    ]  # fmt: skip
+    found = [Settings(k, loss, rule, e) for k, e in kinds]
+    return [*found[:3], replace(found[3], average=True), *found[3:]]
+
+
+@pytest.mark.parametrize("rows", [1, 3, 90])
+@pytest.mark.parametrize("calls", [0, 4])
+def test_members_that_learned_before_one_failed_are_put_back(rng, rows, calls):
+    """By an error or by Ctrl-C alike; and they go on as if the call had not been."""
+    X, Y = rng.normal(size=(400, 3)), np.sign(rng.normal(size=(400, 1)))
+    kernel = Fragile(KeyboardInterrupt if calls else Trouble)
+    settings = members(kernel)
+    mixture = Votes(settings, start_parts(settings, 3, 1, np.float64), 2.0, 0.01)
+    assert [held for _, held in mixture.parts][-1] == [5]
+    mixture.learn(X[:200], Y[:200], np.ones(200))
+    twin, part, kernel.left = mixture.copy(), slice(200, 200 + rows), calls
+    with pytest.raises(kernel.error):
+        mixture.learn(X[part], Y[part], np.ones(rows))
+    kernel.left = np.inf
+    assert bits(mixture.dump()) == bits(twin.dump())
+    for model in (mixture, twin):
+        model.learn(X[300:], Y[300:], np.ones(100))
+    assert bits(mixture.dump()) == bits(twin.dump())

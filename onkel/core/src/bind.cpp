@@ -98,8 +98,8 @@ void evaluate(const Program& program, const In<double>& dot, const In<double>& d
     const bool needed = std::any_of(
         program.nodes.begin(), program.nodes.end(),
         [reads](const onkel::Node& node) { return onkel::operation_of(node.op).reads == reads; });
-    require(array.size() == out.size() || (array.size() == 0 && !needed),
-            std::string(name) + " must have one number per pair");
+    if (array.size() != out.size() && (array.size() != 0 || needed))
+      fail(std::string(name) + " must have one number per pair");
     return array.size() ? array.data() : nullptr;
   };
   const double* a = read("dot", dot, onkel::Reads::kDot);
@@ -122,8 +122,8 @@ void moments(const In<double>& rows, const In<double>& fade, Moments& into) {
 
 template <class T>
 void bind_rows(nb::module_& m) {
-  m.def("sums", &sums<T>, "program"_a, "queries"_a, "panels"_a, "out"_a, "threads"_a);
-  m.def("matrix", &matrix<T>, "program"_a, "queries"_a, "rows"_a, "norms"_a, "out"_a);
+  m.def("sums", &sums<T>, "program"_a, "queries"_a, "panels"_a, written("out"), "threads"_a);
+  m.def("matrix", &matrix<T>, "program"_a, "queries"_a, "rows"_a, "norms"_a, written("out"));
 }
 
 }  // namespace
@@ -149,7 +149,7 @@ NB_MODULE(_native, m) {
   bind_parts(m);
   bind_rows<float>(m);
   bind_rows<double>(m);
-  m.def("evaluate", &evaluate, "program"_a, "dot"_a, "dist2"_a, "dist1"_a, "out"_a);
+  m.def("evaluate", &evaluate, "program"_a, "dot"_a, "dist2"_a, "dist1"_a, written("out"));
   m.def("moments", &moments, "rows"_a, "fade"_a, "into"_a);
   bind_steps(m);
   bind_tree(m);

@@ -25,9 +25,17 @@ using In = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Out = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
 
-inline void require(bool ok, const std::string& what) {
-  if (!ok) throw std::invalid_argument("onkel core: " + what);
+[[noreturn]] inline void fail(const std::string& what) {
+  throw std::invalid_argument("onkel core: " + what);
 }
+
+inline void require(bool ok, const char* what) {
+  if (!ok) fail(what);
+}
+
+// An argument that is written to: an array of another type or layout is refused. nanobind would
+// hand over a converted copy of it, and what is written there would be lost.
+inline auto written(const char* name) { return nb::arg(name).noconvert(); }
 
 inline int64_t whole(size_t n) { return static_cast<int64_t>(n); }
 
@@ -39,14 +47,13 @@ inline bool has(const Array& array, int64_t size) {
 // A code from Python as a row of the table.
 template <class Code, size_t N>
 inline Code code_of(const char* what, int code, const char* const (&names)[N]) {
+  if (code >= 0 && code < static_cast<int>(N)) return static_cast<Code>(code);
   std::string all;
   for (size_t i = 0; i < N; ++i) all += (i ? ", " : "") + std::to_string(i) + " " + names[i];
-  require(code >= 0 && code < static_cast<int>(N),
-          std::string("unknown ") + what + " " + std::to_string(code) +
-              "; this core was built with " + all +
-              ". Give one of these, or add a row for it to onkel/core/layout.py, what its "
-              "recipe in CONTRIBUTING.md names, and build the core again");
-  return static_cast<Code>(code);
+  fail(std::string("unknown ") + what + " " + std::to_string(code) + "; this core was built with " +
+       all +
+       ". Give one of these, or add a row for it to onkel/core/layout.py, what its recipe in "
+       "CONTRIBUTING.md names, and build the core again");
 }
 
 // A kernel program, in the order in which it runs.

@@ -243,7 +243,8 @@ void fixed_share(const In<double>& losses, double rate, double share, const Out<
 
 template <class T>
 void bind_type(nb::module_& m) {
-  m.def("bank_sums", &bank_sums<T>, "programs"_a, "queries"_a, "panels"_a, "out"_a, "threads"_a);
+  m.def("bank_sums", &bank_sums<T>, "programs"_a, "queries"_a, "panels"_a, written("out"),
+        "threads"_a);
   m.def("bank", &bank<T>, "programs"_a, "members"_a, "kernels"_a, "queries"_a, "panels"_a, "rows"_a,
         "out"_a, "threads"_a);
 }
@@ -260,11 +261,12 @@ void bind_bank(nb::module_& m) {
   nb::class_<BankOutput>(m, "BankOutput")
       .def(nb::init<const Out<double>&, const Out<double>&, const Out<double>&, const Out<double>&,
                     const Out<uint8_t>&, const Out<uint8_t>&>(),
-           "state"_a, "score"_a, "limit"_a, "coef"_a, "kept"_a, "wiped"_a)
+           written("state"), written("score"), written("limit"), written("coef"), written("kept"),
+           written("wiped"))
       .def_ro("done", &BankOutput::done)
       .def_ro("bad_row", &BankOutput::bad_row);
   bind_type<float>(m);
   bind_type<double>(m);
-  m.def("fixed_share", &fixed_share, "losses"_a, "rate"_a, "share"_a, "weights"_a, "before"_a,
-        "gap"_a);
+  m.def("fixed_share", &fixed_share, "losses"_a, "rate"_a, "share"_a, written("weights"),
+        written("before"), written("gap"));
 }

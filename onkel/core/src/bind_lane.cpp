@@ -244,14 +244,14 @@ void bind_rows(nb::module_& m) {
       .def(nb::init<int64_t, const In<T>&, const In<double>&, const In<double>&, const In<double>&,
                     const In<double>&, const In<int64_t>&>(),
            "first_trial"_a, "x"_a, "y"_a, "weight"_a, "eta"_a, "lam"_a, "oldest"_a);
-  m.def("lane", &lane<T>, "program"_a, "frame"_a, "terms"_a, "ring"_a, "state"_a, "stepper"_a,
-        "block"_a, "out"_a, "threads"_a);
+  m.def("lane", &lane<T>, "program"_a, "frame"_a, "terms"_a, "ring"_a, written("state"),
+        "stepper"_a, "block"_a, "out"_a, "threads"_a);
   nb::class_<One<T>>(m, named<T>("One").c_str())
       .def(nb::init<const Program&, const Frame<T>&, const Terms<T>&, const Ring&,
                     const Out<double>&, const Stepper&, const Targets&, const Moments*,
                     const Moments*, const Out<double>&, const Out<double>&>(),
-           "program"_a, "frame"_a, "terms"_a, "ring"_a, "state"_a, "stepper"_a, "targets"_a,
-           "rows"_a.none(), "wanted"_a.none(), "scores"_a, "limits"_a)
+           "program"_a, "frame"_a, "terms"_a, "ring"_a, written("state"), "stepper"_a, "targets"_a,
+           "rows"_a.none(), "wanted"_a.none(), written("scores"), written("limits"))
       .def("learn", &One<T>::learn, nb::arg("x").noconvert(), "y"_a, "t"_a, "eta"_a, "lam"_a,
            "oldest"_a, "fade"_a)
       .def("learn_all", &One<T>::learn_all, nb::arg("x").noconvert(), nb::arg("y").noconvert(),
@@ -270,7 +270,7 @@ void bind_lane(nb::module_& m) {
           "__init__",
           [](BlockOutput* at, const Out<double>& score, const Out<double>& limit,
              const Out<uint8_t>& kept) { new (at) BlockOutput{score, limit, kept}; },
-          "score"_a, "limit"_a, "kept"_a);
+          written("score"), written("limit"), written("kept"));
   nb::class_<Targets>(m, "Targets")
       .def(
           "__init__",

@@ -8,25 +8,24 @@ namespace {
 void check_span(onkel::Op op, const char* name, const onkel::Span& span, double value) {
   const auto text = [](double x) { return std::string(nb::repr(nb::float_(x)).c_str()); };
   if (span.given && !(value >= span.low && value <= span.high))
-    require(false, std::string("kernel operation ") + onkel::kOpNames[static_cast<int>(op)] + ": " +
-                       name + " must lie in [" + text(span.low) + ", " + text(span.high) +
-                       "]; got " + text(value));
+    fail(std::string("kernel operation ") + onkel::kOpNames[static_cast<int>(op)] + ": " + name +
+         " must lie in [" + text(span.low) + ", " + text(span.high) + "]; got " + text(value));
 }
 
 }  // namespace
 
 Program::Program(const std::vector<std::tuple<int, double, double, int>>& text) {
-  require(!text.empty() && text.size() <= onkel::kLongest,
-          "a kernel program has 1 to " + std::to_string(onkel::kLongest) + " operations");
+  if (text.empty() || text.size() > onkel::kLongest)
+    fail("a kernel program has 1 to " + std::to_string(onkel::kLongest) + " operations");
   int depth = 0;
   for (const auto& [code, a, b, c] : text) {
     const auto op = code_of<onkel::Op>("kernel operation", code, onkel::kOpNames);
     const onkel::Operation& row = onkel::operation_of(op);
-    require(depth >= row.pops,
-            std::string("kernel operation ") + onkel::kOpNames[code] + " takes more than there is");
+    if (depth < row.pops)
+      fail(std::string("kernel operation ") + onkel::kOpNames[code] + " takes more than there is");
     depth += 1 - row.pops;
-    require(depth <= onkel::kMaxDepth,
-            "a kernel holds at most " + std::to_string(onkel::kMaxDepth) + " values at once");
+    if (depth > onkel::kMaxDepth)
+      fail("a kernel holds at most " + std::to_string(onkel::kMaxDepth) + " values at once");
     check_span(op, "a", row.a, a);
     check_span(op, "b", row.b, b);
     check_span(op, "c", row.c, c);
@@ -124,7 +123,8 @@ void bind_arrays(nb::module_& m) {
   nb::class_<Terms<T>>(m, named<T>("Terms").c_str())
       .def(nb::init<const Out<T>&, const Out<T>&, const Out<double>&, const Out<T>&,
                     const Out<int64_t>&>(),
-           "panels"_a, "norms"_a, "coef"_a, "weights"_a, "births"_a);
+           written("panels"), written("norms"), written("coef"), written("weights"),
+           written("births"));
 }
 
 onkel::Loss make_loss(int code, double nu, double extra, bool learn_alerts) {
@@ -190,7 +190,7 @@ void bind_parts(nb::module_& m) {
       .def_prop_ro("budget", [](const Ring& ring) { return static_cast<int>(ring.budget); });
   nb::class_<Moments>(m, "Moments")
       .def(nb::init<const Out<double>&, const Out<double>&, const Out<double>&, double, bool>(),
-           "seen"_a, "mean"_a, "variance"_a, "horizon"_a, "plain"_a);
+           written("seen"), written("mean"), written("variance"), "horizon"_a, "plain"_a);
   bind_arrays<float>(m);
   bind_arrays<double>(m);
 }

@@ -26,6 +26,9 @@ struct StepInput {
     require(weight.size() == rows && eta.size() == rows && lam.size() == rows &&
                 cap.size() == rows && oldest.size() == rows && hosts.size() == rows,
             "one weight, rate and window per row");
+    require(std::all_of(hosts.data(), hosts.data() + rows,
+                        [n](int64_t host) { return host >= onkel::kStays && host < whole(n); }),
+            "a row's host is none of the candidates");
     view = {whole(rows),
             whole(y.shape(1)),
             whole(births.size()),
@@ -190,8 +193,8 @@ void bind_steps(nb::module_& m) {
       .def(nb::init<const Out<double>&, const Out<double>&, const Out<double>&, const Out<double>&,
                     const Out<double>&, const Out<uint8_t>&, const Out<uint8_t>&,
                     const Out<uint8_t>&>(),
-           "state"_a, "score"_a, "mean_score"_a, "limit"_a, "coef"_a, "kept"_a, "merged"_a,
-           "wiped"_a)
+           written("state"), written("score"), written("mean_score"), written("limit"),
+           written("coef"), written("kept"), written("merged"), written("wiped"))
       .def_prop_ro("dropped", [](const StepOutput& out) { return out.view.dropped; })
       .def_prop_ro("done", [](const StepOutput& out) { return out.view.done; })
       .def_prop_ro("bad_row", [](const StepOutput& out) { return out.view.bad_row; })
@@ -199,7 +202,8 @@ void bind_steps(nb::module_& m) {
   nb::class_<PrimalOutput>(m, "PrimalOutput")
       .def(nb::init<const Out<double>&, const Out<double>&, const Out<double>&, const Out<double>&,
                     const Out<double>&, const Out<double>&>(),
-           "state"_a, "theta"_a, "total"_a, "score"_a, "mean_score"_a, "limit"_a)
+           written("state"), written("theta"), written("total"), written("score"),
+           written("mean_score"), written("limit"))
       .def_prop_ro("bad_row", [](const PrimalOutput& out) { return out.view.bad_row; });
   m.def("steps", &steps, "task"_a, "out"_a);
   m.def("primal", &primal, "task"_a, "out"_a);

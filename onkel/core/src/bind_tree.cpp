@@ -16,6 +16,7 @@ using onkel::Split;
 using onkel::SplitCode;
 using onkel::Tree;
 using seam::require;
+using seam::written;
 using In = seam::In<double>;
 using Out = seam::Out<double>;
 using Ids = seam::In<int64_t>;
@@ -336,7 +337,7 @@ void bind_tree(nb::module_& m) {
       .def("insert", &Forest::insert, "X"_a, "coef"_a, "ids"_a)
       .def("erase", &Forest::erase, "X"_a, "ids"_a)
       .def("add", &Forest::add, "X"_a, "ids"_a, "delta"_a)
-      .def("query", &Forest::query, "X"_a, "out"_a, "threads"_a = 1)
+      .def("query", &Forest::query, "X"_a, written("out"), "threads"_a = 1)
       .def("remix", &Forest::remix, "M"_a)
       .def("clear", &Forest::clear)
       .def("build", &Forest::build, "X"_a, "coef"_a, "ids"_a,
@@ -346,5 +347,5 @@ void bind_tree(nb::module_& m) {
       .def("begin", &Forest::begin)
       .def("commit", &Forest::commit)
       .def("rollback", &Forest::rollback);
-  m.def("additive_matrix", &additive_matrix, "splits"_a, "weights"_a, "X"_a, "Z"_a, "out"_a);
+  m.def("additive_matrix", &additive_matrix, "splits"_a, "weights"_a, "X"_a, "Z"_a, written("out"));
 }

@@ -2,7 +2,7 @@
 // few tiles of rows: sums over the stored terms, the rows against themselves and against the terms
 // they may push out, the scalar steps, then the terms are written. What they cannot do (a wipe, a
 // norm that cancelled, a step that is not finite) is left undone for the caller, who has the
-// general path (onkel/learner/terms.py).
+// general path (onkel/learner/engines/block.py).
 #pragma once
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <new>
+#include <exception>
+#include <mutex>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -15,6 +16,7 @@ namespace {
 class Team {
  public:
   explicit Team(int threads) {
+    team_.reserve(static_cast<size_t>(std::max(threads - 1, 0)));  // none runs if this fails
     try {
       for (int i = 1; i < threads; ++i) team_.emplace_back([this] { wait(); });
     } catch (const std::system_error&) {  // no more to be had: those there are do it all
@@ -78,16 +80,17 @@ inline void share_rows(int64_t rows, int threads, int64_t grain, Work work) {
   const int64_t step = (grains + most - 1) / most * grain;
   if (!rows) return;
   const int pieces = static_cast<int>((rows + step - 1) / step);
-  std::atomic<bool> failed{false};
+  std::exception_ptr failed;
+  std::once_flag first;
   Team team(pieces);
   team.share(pieces, [&](int piece) {
     try {
       work(piece * step, std::min(step, rows - piece * step));
-    } catch (const std::bad_alloc&) {  // no thread may end by it
-      failed = true;
+    } catch (...) {  // no thread may end by it
+      std::call_once(first, [&] { failed = std::current_exception(); });
     }
   });
-  if (failed) throw std::bad_alloc();
+  if (failed) std::rethrow_exception(failed);
 }
 
 }  // namespace

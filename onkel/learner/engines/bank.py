@@ -59,7 +59,7 @@ def _task(learner: Bank, queries: Any, batch: Batch) -> core_bank.BankInput:
     with np.errstate(over="ignore"):
         diag = np.array([diag_of_norms(p, norms) for p in learner.programs])
     return core_bank.BankInput(
-        learner.programs, learner.steppers, queries, learner.ring(), learner.t + 1,
+        learner.programs, learner.steppers, queries, learner.panels(), learner.t + 1,
         np.ascontiguousarray(y, np.float64), np.ascontiguousarray(batch.weight, np.float64),
         np.array([r.rates(trials) for r in learner.rules], np.float64),
         np.array([r.lams(trials) for r in learner.rules], np.float64), diag, learner.state,
@@ -93,7 +93,7 @@ def _let_go(learner: Bank, count: int) -> None:
 
 
 def _with_cache(terms: DenseTerms, change: Callable[[], None]) -> None:
-    """Append or drop terms, keeping the coefficients in the rows' own type up to date."""
+    """Append or drop terms; of the coefficients in the rows' own type only those are cast anew."""
     cache, head, before = terms.weights, terms.head, terms.count
     change()
     if cache is None or cache.shape != terms.coef.shape:
