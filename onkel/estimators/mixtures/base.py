@@ -134,6 +134,13 @@ class Mixed(Estimator):
         learner.names = chosen
         return learner
 
+    def _times(self, time: Any, rows: int, learner: Any) -> None:
+        if time is not None:
+            raise ValueError(
+                f"{type(self).__name__}: time= was given, but a mixture counts examples. Leave it "
+                "out."
+            )
+
     # -- files ---------------------------------------------------------------------------------
 
     def _dump_settings(self) -> dict[str, Any] | None:
@@ -206,8 +213,10 @@ class Mixed(Estimator):
         """What happened to the members, beside what was promised: see the guide for each key."""
         return report(self._mixture())
 
-    def _one_row(self, x: Any, top: Any) -> NoReturn:
-        raise ValueError(
+    @property
+    def explain(self) -> Any:
+        """A mixture has none, and ``hasattr`` says so."""
+        raise AttributeError(
             f"{type(self).__name__} blends the answers of several settings, which explain cannot "
             "take apart. Let one of its members_ learn alone, and ask that one."
         )
