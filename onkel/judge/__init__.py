@@ -6,7 +6,7 @@ doors make lines, JSON or frames.
 """
 
 from onkel.judge.answers import OUTPUTS, answer, predict
-from onkel.judge.marks import Marks, marks_of_alerts, marks_of_labels, marks_of_numbers
+from onkel.judge.marks import Marks, marks_of_labels, marks_of_numbers
 from onkel.judge.ranks import ranks_at
 from onkel.judge.reasons import briefly, explained, worst
 from onkel.judge.rows import NamedRows, Rows, named
@@ -41,7 +41,6 @@ __all__ = [
     "explained",
     "forgets_by_clock",
     "judge_of",
-    "marks_of_alerts",
     "marks_of_labels",
     "marks_of_numbers",
     "named",

@@ -46,7 +46,7 @@ class Judge:
         raise NotImplementedError
 
     def __call__(self, model: Any, rows: Rows) -> Detected | Predicted:
-        """Judge and learn rows; where the model refuses them nothing has changed."""
+        """Judge and learn rows, stretch by stretch; a refusal leaves its stretch unlearned."""
         raise NotImplementedError
 
     def learned(self, rows: Rows) -> int:

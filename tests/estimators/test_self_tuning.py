@@ -88,9 +88,7 @@ def everything(value, name=""):
         yield name, value
     elif isinstance(value, dict):
         for key, part in value.items():
-            if key not in ("weights_cache", "journal") and not (
-                key == "weights" and name.endswith("terms")
-            ):
+            if not (key == "weights" and name.endswith("terms")):
                 yield from everything(part, f"{name}.{key}")
     elif hasattr(value, "__dict__"):
         yield from everything(vars(value), name)

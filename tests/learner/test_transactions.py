@@ -149,7 +149,7 @@ def test_windows_beyond_any_stream(rng):
 
 
 def test_a_refused_call_whose_first_block_moved_the_centre(rng):
-    """The block's terms were new objects over the same arrays: the journal must see both."""
+    """The block's terms were new objects over the same arrays: the undo log must see both."""
     X = rng.normal(size=(128, 3)) + 100
     X[:65] -= 100
     later = rng.normal(size=(2000, 3)) + 100
