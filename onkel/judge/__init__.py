@@ -8,7 +8,7 @@ doors make lines, JSON or frames.
 from onkel.judge.answers import OUTPUTS, answer, predict
 from onkel.judge.marks import Marks, marks_of_labels, marks_of_numbers
 from onkel.judge.ranks import ranks_at
-from onkel.judge.reasons import briefly, explained, worst
+from onkel.judge.reasons import briefly, reason_of, worst
 from onkel.judge.rows import NamedRows, Rows, named
 from onkel.judge.tasks import (
     Classify,
@@ -38,7 +38,6 @@ __all__ = [
     "Rows",
     "answer",
     "briefly",
-    "explained",
     "forgets_by_clock",
     "judge_of",
     "marks_of_labels",
@@ -46,5 +45,6 @@ __all__ = [
     "named",
     "predict",
     "ranks_at",
+    "reason_of",
     "worst",
 ]

@@ -34,7 +34,7 @@ def worst(score: Array, limit: Array, alert: Array, most: int) -> list[int]:
     return found
 
 
-def explained(model: Any, row: Any, **seen: float) -> AlertExplanation:
+def reason_of(model: Any, row: Any, **seen: float) -> AlertExplanation:
     """Return why a row was an alert, by a model as it was before it learned the row.
 
     `seen` is what was found then (``score``, ``threshold``, ``rank``): rows of the same block that

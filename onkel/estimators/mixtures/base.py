@@ -65,14 +65,11 @@ class Mixed(Estimator):
             )
         return found
 
-    def _first(self) -> Any:
-        """Return the user's first member, None where there is none: what it takes, all take."""
-        found = self.members if isinstance(self.members, (list, tuple)) else ()
-        return found[0] if found and isinstance(found[0], Estimator) else None
-
     def _takes(self) -> tuple[bool, bool]:
-        first = self._first()
-        return (False, False) if first is None else first._takes()
+        """What the user's first member takes, all take."""
+        found = self.members if isinstance(self.members, (list, tuple)) else ()
+        first = found[0] if found else None
+        return first._takes() if isinstance(first, Estimator) else (False, False)
 
     def _settings(self) -> Settings:
         """Check every parameter; return the first member's settings: what it takes, all take."""
