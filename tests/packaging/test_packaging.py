@@ -133,6 +133,7 @@ def test_sdist_has_what_a_build_needs_and_no_more(built: Path) -> None:
     with tarfile.open(only(built, "onkel-*.tar.gz")) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     needed = {"pyproject.toml", "CMakeLists.txt", "LICENSE", "onkel/py.typed", "PKG-INFO"}
+    needed |= {"Makefile", "tools/private_names.py"}  # which the Makefile calls
     sources = {str(p.relative_to(ROOT)) for p in (ROOT / "onkel").rglob("*.[ch]pp")}
     page = {str(p.relative_to(ROOT)) for p in (ROOT / "onkel/app/live/static").iterdir()}
     assert needed | sources | page <= names
