@@ -11,30 +11,24 @@ from onkel.judge.ranks import ranks_at
 from onkel.judge.reasons import briefly, reason_of, worst
 from onkel.judge.rows import NamedRows, Rows, named
 from onkel.judge.tasks import (
-    Classify,
     Columns,
     Detect,
     Detected,
-    Intervals,
     Judge,
     Predicted,
-    Regress,
     forgets_by_clock,
     judge_of,
 )
 
 __all__ = [
     "OUTPUTS",
-    "Classify",
     "Columns",
     "Detect",
     "Detected",
-    "Intervals",
     "Judge",
     "Marks",
     "NamedRows",
     "Predicted",
-    "Regress",
     "Rows",
     "answer",
     "briefly",
