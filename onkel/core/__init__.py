@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +37,7 @@ from onkel.core.records import (
 )
 
 Array = NDArray[Any]
+SINGLE = np.dtype(np.float32)
 
 __all__ = [
     "BACKEND", "Block", "BlockOutput", "PrimalInput", "PrimalOutput", "Queries", "Running",
@@ -108,8 +108,7 @@ def _stepper(loss: NativeLoss, rule: NativeRule, intercept: bool, needs_norm: bo
     )
 
 
-@dataclass(frozen=True)
-class Stepper:
+class Stepper(NamedTuple):
     """What decides a step: a loss, a bound rule, and whether there is an offset."""
 
     loss: Any
@@ -126,13 +125,13 @@ class Stepper:
 
 def queries_of(queries: Queries) -> Any:
     """Return rows made ready as the compiled core takes them."""
-    made = compiled.QueriesF if queries.q.dtype == np.float32 else compiled.QueriesD
+    made = compiled.QueriesF if queries.q.dtype == SINGLE else compiled.QueriesD
     return made(queries.q, queries.v, queries.off, queries.norm, queries.width)
 
 
 def panels_of(panels: Array, norms: Array, coef: Array, first: int, used: int) -> Any:
     """Return stored terms as the compiled core's sums read them."""
-    made = compiled.PanelsF if panels.dtype == np.float32 else compiled.PanelsD
+    made = compiled.PanelsF if panels.dtype == SINGLE else compiled.PanelsD
     return made(panels, norms, coef, first, used)
 
 
@@ -227,13 +226,13 @@ def primal(task: PrimalInput) -> PrimalOutput:
 
 def frame_of(frame: Any) -> Any:
     """Return a :class:`~onkel.core.frame.Frame` as the compiled core takes it."""
-    made = compiled.FrameF if frame.dtype == np.float32 else compiled.FrameD
+    made = compiled.FrameF if frame.dtype == SINGLE else compiled.FrameD
     return made(frame.center, frame.unit, frame.width, frame.shift, frame.invariant, frame.clip)
 
 
 def terms_of(panels: Array, norms: Array, coef: Array, weights: Array, births: Array) -> Any:
     """Return stored terms as the compiled core changes them."""
-    made = compiled.TermsF if panels.dtype == np.float32 else compiled.TermsD
+    made = compiled.TermsF if panels.dtype == SINGLE else compiled.TermsD
     return made(panels, norms, coef, weights, births)
 
 
@@ -250,7 +249,7 @@ def lane(
 
     `frame`, `terms` and `ring` come from the functions above; `ring` moves on with the terms.
     """
-    made = compiled.BlockF if block.x.dtype == np.float32 else compiled.BlockD
+    made = compiled.BlockF if block.x.dtype == SINGLE else compiled.BlockD
     return compiled.lane(
         program_of(program), frame, terms, ring, state, stepper.native(), made(*block),
         compiled.BlockOutput(*out), threads,

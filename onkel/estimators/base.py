@@ -12,7 +12,6 @@ from onkel import diagnostics, inputs
 from onkel.clock import check_order, times_of
 from onkel.estimators.locks import locked
 from onkel.estimators.saving import Saving
-from onkel.explain import details
 from onkel.learner import Learner, Settings, SingleRow
 from onkel.params import Accept
 from onkel.scaling import Moments
@@ -237,6 +236,8 @@ class Estimator(Saving):
 
     def _details(self, row: Any, mix: Array, top: int, lowest_first: bool) -> dict[str, Any]:
         """Explain ``mix @ scores`` of one checked row; what all explanations share."""
+        from onkel.explain import details  # when asked for: a start does without
+
         names = getattr(self, "feature_names_in_", None)
         return vars(details(self._fitted(), row, mix, names, int(top), lowest_first))
 

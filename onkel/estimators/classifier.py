@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,11 @@ from onkel.estimators.classes import (
 )
 from onkel.estimators.device import OnDevice
 from onkel.estimators.locks import locked
-from onkel.explain import ClassExplanation
 from onkel.learner import Learner
 from onkel.saved import Saved
+
+if TYPE_CHECKING:
+    from onkel.explain import ClassExplanation
 
 Array = NDArray[Any]
 
@@ -261,6 +263,8 @@ class BaseClassifier(Estimator):
         less the second's. `top` is the number of terms, and of features with their usual
         values, that are shown.
         """
+        from onkel.explain import ClassExplanation
+
         row, scores = self._one_row(x, top)
         label, second, mix = self._classes.contest(scores)
         found = self._details(row, mix, top, lowest_first=False)

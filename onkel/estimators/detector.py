@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,12 @@ from onkel.core.layout import Field
 from onkel.estimators.base import Estimator
 from onkel.estimators.device import OnDevice
 from onkel.estimators.locks import locked
-from onkel.explain import AlertExplanation
 from onkel.learner import Learner, Settings
 from onkel.params import Accept, Part
 from onkel.saved import Saved
+
+if TYPE_CHECKING:
+    from onkel.explain import AlertExplanation
 
 Array = NDArray[Any]
 
@@ -241,6 +243,8 @@ class BaseDetector(Estimator):
 
         `top` is the number of terms, and of features with their usual values, that are shown.
         """
+        from onkel.explain import AlertExplanation
+
         row, scores = self._one_row(x, top)
         found = self._details(row, np.ones(1), top, lowest_first=True)
         score, limit = float(scores[0]), self.threshold_

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,11 @@ from onkel import inputs, losses
 from onkel.estimators.base import Estimator
 from onkel.estimators.device import OnDevice
 from onkel.estimators.locks import locked
-from onkel.explain import NumberExplanation
 from onkel.params import Accept, Part
 from onkel.saved import Saved
+
+if TYPE_CHECKING:
+    from onkel.explain import NumberExplanation
 
 Array = NDArray[Any]
 
@@ -175,6 +177,8 @@ class BaseRegressor(Estimator):
         `top` is the number of terms, and of features with their usual values, that are shown;
         `target` says which of several targets.
         """
+        from onkel.explain import NumberExplanation
+
         row, scores = self._one_row(x, top)
         Accept(low=0, high=len(scores) - 1, whole=True).check(type(self).__name__, "target", target)
         found = self._details(row, np.eye(len(scores))[int(target)], top, lowest_first=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from onkel.core.layout import BudgetCode
@@ -19,7 +18,6 @@ class Held(Protocol):
         """Return how many were born before this trial."""
 
 
-@dataclass(frozen=True)
 class Budget:
     """Which term goes when there are more than a window holds.
 
@@ -47,7 +45,6 @@ class Budget:
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
 class Oldest(Budget):
     """The oldest term goes first.
 
