@@ -7,12 +7,13 @@ the means of its features.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.explain import AlertExplanation
+if TYPE_CHECKING:
+    from onkel.explain import AlertExplanation
 
 Array = NDArray[Any]
 
