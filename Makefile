@@ -1,5 +1,5 @@
 # Everything lives in .venv, which `make` fills as needed and refreshes when pyproject.toml,
-# CMakeLists.txt or the C++ sources change. A second run needs no network.
+# CMakeLists.txt or the C++ sources change, or a Python file moves. A second run needs no network.
 
 PYTHON ?= python3
 PYTEST_FLAGS ?= -q -n auto --dist worksteal
@@ -24,7 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-all demo test test-all lint format bench bench-quick reproduce reproduce-quick docs dist sanitize clean
+.PHONY: FORCE help setup setup-all demo test test-all lint format bench bench-quick reproduce reproduce-quick docs dist sanitize clean
 
 help:
 	@echo "make demo       set up, run the demonstration, write its report"
@@ -60,7 +60,15 @@ $(DONE)/tools: pyproject.toml | $(DONE)/venv
 	@$(PIP_INSTALL) -r $(DONE)/tools.txt "cmake>=3.20" ninja build
 	@touch $@
 
-$(DONE)/core: $(CORE_FILES) | $(DONE)/tools
+# Python is read in place, but an installation knows its modules by the names of their files: where
+# one was moved, added or removed, all is installed anew. This changes only if the list does.
+$(DONE)/modules: FORCE | $(DONE)/venv
+	@find onkel -name '*.py' | LC_ALL=C sort > $@.now
+	@cmp -s $@.now $@ && rm $@.now || mv $@.now $@
+
+FORCE:
+
+$(DONE)/core: $(CORE_FILES) $(DONE)/modules | $(DONE)/tools
 	@echo "== onkel and its core$(if $(COMPILER),, (no C++ compiler here: plain NumPy))"
 	@$(PIP_INSTALL) -e '.[cli,report]'
 	@$(BIN)/python -W ignore -c 'from onkel.core import BACKEND; print("   core:", BACKEND); \
@@ -157,7 +165,7 @@ dist: $(DONE)/tools
 
 # An environment of its own for the sanitized core; all else comes from .venv through a .pth file
 # (whose own .pth files are then not read: the core installed there stays out of the way).
-$(SAN)/done: $(CORE_FILES) | $(DONE)/core $(DONE)/test
+$(SAN)/done: $(CORE_FILES) $(DONE)/modules | $(DONE)/core $(DONE)/test
 	@echo "== a core with sanitizers"
 	@rm -rf $(SAN)/venv && mkdir -p $(SAN)
 	@$(BIN)/python -m venv --without-pip $(SAN)/venv

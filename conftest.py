@@ -13,6 +13,7 @@ NEEDS = {
     ("river",): ["onkel/river/*"],
     ("torch", "triton"): ["onkel/gpu/*"],
     ("pyspark", "pandas", "pyarrow"): ["onkel/spark/*"],
+    ("bokeh",): ["onkel/app/report/*", "onkel/app/demo/figures.py", "onkel/app/demo/report.py"],
     ("click",): ["onkel/app/cli.py", "onkel/app/options.py"],
     ("starlette", "uvicorn", "httptools", "msgspec"): [
         "onkel/app/service/*",

@@ -81,9 +81,20 @@ def signature_of(app: Any, what: str, name: str, obj: Any, *_: Any) -> tuple[str
     return str(inspect.Signature(parameters)), ""
 
 
+INSIDE = ("check_params", "dump", "part", "restored", "settings")
+"""What the package's own parts ask of an estimator; stability.md promises nothing of it."""
+
+
+def left_out(app: Any, what: str, name: str, obj: Any, *_: Any) -> bool | None:
+    """Leave that out of the API pages; None leaves the choice to Sphinx."""
+    home = getattr(obj, "__qualname__", "").partition(".")[0]
+    return True if name in INSIDE and home in ("Configured", "Saving", "Mixed") else None
+
+
 def setup(app: Any) -> None:
     """Connect what is above; before numpydoc, which comes with 500."""
     app.connect("autodoc-process-signature", signature_of, priority=400)
+    app.connect("autodoc-skip-member", left_out)
 
 
 # The figures are committed; one that is missing is made where matplotlib is there.

@@ -6,46 +6,39 @@ doors make lines, JSON or frames.
 """
 
 from onkel.judge.answers import OUTPUTS, answer, predict
-from onkel.judge.marks import Marks, marks_of_alerts, marks_of_labels, marks_of_numbers
+from onkel.judge.marks import Marks, marks_of_labels, marks_of_numbers
 from onkel.judge.ranks import ranks_at
-from onkel.judge.reasons import briefly, explained, worst
+from onkel.judge.reasons import briefly, reason_of, worst
 from onkel.judge.rows import NamedRows, Rows, named
 from onkel.judge.tasks import (
-    Classify,
     Columns,
     Detect,
     Detected,
-    Intervals,
     Judge,
     Predicted,
-    Regress,
     forgets_by_clock,
     judge_of,
 )
 
 __all__ = [
     "OUTPUTS",
-    "Classify",
     "Columns",
     "Detect",
     "Detected",
-    "Intervals",
     "Judge",
     "Marks",
     "NamedRows",
     "Predicted",
-    "Regress",
     "Rows",
     "answer",
     "briefly",
-    "explained",
     "forgets_by_clock",
     "judge_of",
-    "marks_of_alerts",
     "marks_of_labels",
     "marks_of_numbers",
     "named",
     "predict",
     "ranks_at",
+    "reason_of",
     "worst",
 ]

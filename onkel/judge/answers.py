@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.judge.marks import Marks, marks_of_alerts, marks_of_labels, marks_of_numbers
+from onkel.judge.marks import Marks, marks_of_labels, marks_of_numbers
 from onkel.judge.tasks import judgement, middle
 
 Array = NDArray[Any]
@@ -64,7 +64,7 @@ def _novelty(model: Any, X: Any, y: Any, output: str, how: dict[str, Any]) -> tu
     if output == "rank":
         return model.predict_then_learn(X, output="rank", **how), Marks()
     score, limit, alert = judgement(model, X, **how)
-    marks = marks_of_alerts(score, limit, alert)
+    marks = Marks(score, limit, alert)
     if output == "prediction":
         return np.where(alert, -1, 1), marks
     return (score if output == "score" else score - limit), marks

@@ -24,11 +24,6 @@ class Marks:
     """Alerts; mistakes; targets outside their intervals."""
 
 
-def marks_of_alerts(score: Array, limit: Array, alert: Array) -> Marks:
-    """Return what is drawn of a detector's rows."""
-    return Marks(score, limit, alert)
-
-
 def marks_of_labels(found: Sequence[Any], target: Sequence[Any]) -> Marks:
     """Return what is drawn of predicted labels.
 

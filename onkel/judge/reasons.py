@@ -7,12 +7,13 @@ the means of its features.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.explain import AlertExplanation
+if TYPE_CHECKING:
+    from onkel.explain import AlertExplanation
 
 Array = NDArray[Any]
 
@@ -34,7 +35,7 @@ def worst(score: Array, limit: Array, alert: Array, most: int) -> list[int]:
     return found
 
 
-def explained(model: Any, row: Any, **seen: float) -> AlertExplanation:
+def reason_of(model: Any, row: Any, **seen: float) -> AlertExplanation:
     """Return why a row was an alert, by a model as it was before it learned the row.
 
     `seen` is what was found then (``score``, ``threshold``, ``rank``): rows of the same block that

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from onkel.alerting import RecentScores
 from onkel.clock import is_duration
 from onkel.judge.ranks import ranks_at
-from onkel.judge.reasons import briefly, explained, worst
+from onkel.judge.reasons import briefly, reason_of, worst
 from onkel.judge.rows import Rows, named
 from onkel.scaling import Moments
 
@@ -46,7 +46,7 @@ class Judge:
         raise NotImplementedError
 
     def __call__(self, model: Any, rows: Rows) -> Detected | Predicted:
-        """Judge and learn rows; where the model refuses them nothing has changed."""
+        """Judge and learn rows, stretch by stretch; a refusal leaves its stretch unlearned."""
         raise NotImplementedError
 
     def learned(self, rows: Rows) -> int:
@@ -164,7 +164,7 @@ class Detected:
         """Return reasons: whole ones for the worst alerts, a few words for the others."""
         why = self._in_brief()
         for i in worst(self.score, self.limit, self.alert, self.explained):
-            found = explained(
+            found = reason_of(
                 self.earlier.model, self.rows.X[i], score=float(self.score[i]),
                 threshold=float(self.limit[i]), rank=float(rank[i]),
             )  # fmt: skip

@@ -37,7 +37,7 @@ class Classifier(Face, base.MiniBatchClassifier):
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
         """Return the probability of each class known so far (logistic loss only)."""
         self._check_proba()
-        return self._ask(x, _chances)
+        return self._ask(x, inside.chances_of)
 
     def learn_many(self, X: Any, y: Any, w: Any = None, t: Any = None) -> None:
         """Learn the rows of a data frame (or the texts of a series), in order."""
@@ -71,10 +71,6 @@ class Classifier(Face, base.MiniBatchClassifier):
 
 def _label(model: Any, row: Any) -> Any:
     return model.predict_one(row)
-
-
-def _chances(model: Any, row: Any) -> dict[Any, float]:
-    return inside.chances_of(model, row)
 
 
 class KernelClassifier(Classifier):

@@ -92,7 +92,7 @@ def check_words(late: str, on_error: str) -> None:
             raise ValueError(f"keyed: {name} must be one of {list(words)}; got {value!r}.")
 
 
-def check_model(model: Any, target: str | None, alerts: bool) -> None:
+def check_model(model: Any, target: str | None, explain: bool, alerts_only: bool) -> None:
     """Raise unless keys can have such a model."""
     if type(model).__name__ not in ESTIMATORS or not hasattr(model, "predict_then_learn"):
         raise TypeError(f"keyed: model must be an estimator of onkel's; got {model!r:.80}.")
@@ -101,8 +101,10 @@ def check_model(model: Any, target: str | None, alerts: bool) -> None:
         raise ValueError("keyed: a detector learns without a target: leave target out.")
     if not novelty and target is None:
         raise ValueError(f"keyed: {type(model).__name__} learns targets: give target=, a column.")
-    if not novelty and alerts:
+    if not novelty and (explain or alerts_only):
         raise ValueError("keyed: explain and alerts_only are for detectors; leave them out.")
+    if explain and not hasattr(model, "explain"):
+        raise ValueError(f"keyed: a {type(model).__name__} explains nothing: leave explain out.")
     if _on_strings(model):
         raise ValueError("keyed: string kernels are not read from columns yet; use numbers.")
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from onkel import files
 from onkel.estimators.base import Estimator
+from onkel.estimators.mixtures import Mixed
 from onkel.expansions import Centers
 from onkel.judge import forgets_by_clock
 from onkel.params import Accept
@@ -196,7 +197,7 @@ def _check_model(
     model: Any, names: list[str], target: str | None, rounds: Any, time: str | None
 ) -> None:
     """Refuse a model that cannot learn these columns, or whose parts could not be merged."""
-    if not isinstance(model, Estimator) or "members" in model.get_params(deep=False):
+    if not isinstance(model, Estimator) or isinstance(model, Mixed):
         raise TypeError(
             "learn: model must be an estimator of onkel whose parts can be merged "
             "(KernelClassifier, KernelRegressor, NoveltyDetector, LinearClassifier, "

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel import files, inputs
+from onkel import files, inputs, judge
 from onkel.spark import columns
 from onkel.spark.mixing import REFUSALS
 
@@ -168,8 +168,6 @@ def ask(model: Any, output: str, X: Array) -> tuple[Array, ...]:
     >>> [a.shape for a in ask(model, "prediction", np.zeros((3, 1)))]
     [(3,)]
     """
-    if output == "prediction":
-        return (model.predict(X),)
     if output == "interval":
         return tuple(model.predict_interval(X))
     if output == "alert":
@@ -178,11 +176,7 @@ def ask(model: Any, output: str, X: Array) -> tuple[Array, ...]:
         scores = model.score_samples(X)
         alert = (scores < model.threshold_) & (model.t_ >= model.warmup)
         return scores, np.full(len(scores), model.threshold_), alert
-    method = {
-        "decision": "decision_function", "probability": "predict_proba",
-        "score": "score_samples", "rank": "rank_samples",
-    }[output]  # fmt: skip
-    return (getattr(model, method)(X),)
+    return (judge.predict(model, X, output),)
 
 
 # -- in a worker -------------------------------------------------------------------------------

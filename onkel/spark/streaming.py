@@ -96,7 +96,7 @@ def keyed(
     checks.check_words(late, on_error)
     for name, value in {"explain": explain, "groups": groups, "cache": cache}.items():
         checks.ACCEPTS[name].check("keyed", name, value)
-    checks.check_model(model, target, bool(explain) or alerts_only)
+    checks.check_model(model, target, bool(explain), alerts_only)
     names = checks.Names.given(key, time, features, target, sequence)
     kinds = names.kinds(events.schema, model.task)
     lone = kinds[names.features[0]].typeName() == "array"

@@ -88,9 +88,7 @@ def everything(value, name=""):
         yield name, value
     elif isinstance(value, dict):
         for key, part in value.items():
-            if key not in ("weights_cache", "journal") and not (
-                key == "weights" and name.endswith("terms")
-            ):
+            if not (key == "weights" and name.endswith("terms")):
                 yield from everything(part, f"{name}.{key}")
     elif hasattr(value, "__dict__"):
         yield from everything(vars(value), name)
@@ -545,13 +543,13 @@ def test_strings_and_users_own_rules(rng):
 def test_what_takes_one_setting_refuses_a_mixture(rng):
     X, y = stream(rng, "classification", n=60)
     model = Classifier().fit(X, y)
-    with pytest.raises(ValueError, match="blends the answers of several settings"):
+    with pytest.raises(AttributeError, match="blends the answers of several settings"):
         model.explain(X[0])
     with pytest.raises(TypeError, match="mixture"):
         onkel.merge([model, model])
     with pytest.raises(ValueError, match="mixes several settings"):
         evaluate.regret(Classifier(), X, y)
-    with pytest.raises(ValueError, match="Regressor gives no intervals"):
+    with pytest.raises(AttributeError, match="Regressor gives no intervals"):
         Regressor().fit(X, y).predict_interval(X)
 
 
@@ -575,3 +573,22 @@ def test_a_class_per_task(task):
     assert hasattr(kind(), "score_samples") == (task == "novelty")
     logistic = Classifier(members=[LinearClassifier("logistic")])
     assert hasattr(logistic, "predict_proba") and not hasattr(kind(), "predict_proba")
+    assert not hasattr(kind(), "explain") and not hasattr(kind(), "predict_interval")
+
+
+@pytest.mark.parametrize("task", MIXTURES)
+@pytest.mark.parametrize("learned", [False, True])
+def test_a_mixture_has_no_clock_and_says_so(rng, task, learned):
+    X, y = stream(rng, task, n=60)
+    model = MIXTURES[task]()
+    if learned:
+        model.partial_fit(X, y)
+    before = pickle.dumps(model)
+    for call in (model.partial_fit, model.predict_then_learn, model.fit):
+        with pytest.raises(
+            ValueError, match=rf"{type(model).__name__}: .* counts examples. Leave it"
+        ):
+            call(X, y, time=np.arange(60.0))
+    with pytest.raises(ValueError, match="counts examples"):
+        model.learn_one(X[0], None if y is None else y[0], time=1.0)
+    assert pickle.dumps(model) == before

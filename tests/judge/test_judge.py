@@ -341,6 +341,20 @@ def test_ranks_equal_those_of_the_recent_scores(rng):
         np.testing.assert_array_equal(ranks_at(recent, scores, np.arange(60)), truth)
 
 
+def test_ranks_in_bounded_memory(rng):
+    scores, at = rng.normal(size=3000), np.arange(0, 3000, 7)
+    for size in (1, 50, 2**18 + 1):
+        recent = RecentScores(size)
+        recent.extend(scores[:500])
+        line = np.concatenate([scores[:500], scores])
+        truth = []
+        for i in (at + 500).tolist():
+            window = line[max(i - size, 0) : i]
+            truth.append((1 + sum(window <= line[i])) / (1 + len(window)))
+        np.testing.assert_array_equal(ranks_at(recent, scores, at), truth)
+    assert len(ranks_at(RecentScores(5), scores, at[:0])) == 0
+
+
 def test_names_are_told_once(X):
     model = detector()
     assert isinstance(named(model, X, NAMES), NamedRows) and named(model, X, None) is X
@@ -358,8 +372,8 @@ def test_single_precision_is_kept(X):
 
 def test_its_import_is_light():
     code = (
-        "import onkel.judge, sys; heavy = {'pandas', 'click', 'msgspec', 'starlette', 'pyspark'}; "
-        "print(heavy & set(sys.modules))"
+        "import onkel.judge, sys; heavy = {'pandas', 'click', 'msgspec', 'starlette', 'pyspark', "
+        "'onkel.explain'}; print(heavy & set(sys.modules))"
     )
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True

@@ -29,7 +29,7 @@ from onkel import (
     rules,
 )
 from onkel.expansions import Window
-from onkel.judge import judge_of
+from onkel.judge import Detected, judge_of
 from onkel.kernels import Gaussian
 from onkel.spark import models as kept
 from onkel.spark.models import Cache, Head, Held, Models, patch, patched
@@ -357,6 +357,22 @@ def test_alerts_are_explained_by_the_model_before_the_batch(rng):
     assert found["alert"].all() and first["moment"] == 1000
     assert first["why"].startswith("Alert: score") and "a 9" in first["why"]
     assert found["why"].notna().sum() <= 2
+
+
+@pytest.mark.parametrize("error", [ValueError, TypeError, OverflowError])
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+def test_a_failure_after_learning_is_no_refusal_of_a_row(rng, monkeypatch, error, on_error):
+    """The rows are learned: were they taken for refused, they would be learned a second time."""
+
+    def fails(found):
+        raise error("no ranks today")
+
+    monkeypatch.setattr(Detected, "columns", fails)
+    with pytest.raises(RuntimeError, match="rows were learned, but their columns failed: no ranks"):
+        work(
+            plan(detector(), on_error=on_error), {},
+            frame(["a"] * 10, range(10), rng.normal(size=(10, 2))),
+        )  # fmt: skip
 
 
 def test_a_model_that_has_learned_is_where_keys_start(rng):

@@ -14,7 +14,7 @@ import numpy as np
 from onkel.app.errors import UsageProblem
 from onkel.app.live.board import PERIOD, Block, Board
 from onkel.app.run.session import Session
-from onkel.judge import Marks, marks_of_alerts, marks_of_labels, marks_of_numbers, worst
+from onkel.judge import Marks, marks_of_labels, marks_of_numbers, worst
 
 TASKS = {"detect": "novelty", "classify": "classification", "regress": "regression"}
 SHOWN = 3
@@ -96,7 +96,7 @@ def marks(task: str, columns: dict[str, Any]) -> Marks:
     """Return what is drawn of the rows of a block that have a target."""
     if task == "novelty":
         score, limit = (np.asarray(columns[n], float) for n in ("score", "threshold"))
-        return marks_of_alerts(score, limit, np.asarray(columns["alert"], bool))
+        return Marks(score, limit, np.asarray(columns["alert"], bool))
     at = [i for i, y in enumerate(columns["target"]) if y is not None]
     found, target = ([columns[n][i] for i in at] for n in ("prediction", "target"))
     if task == "classification":

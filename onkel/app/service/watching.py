@@ -15,7 +15,7 @@ import numpy as np
 from onkel.app.live.board import PERIOD, Block, Board
 from onkel.app.service import codec
 from onkel.app.service.slots import Slot
-from onkel.judge import Marks, explained, worst
+from onkel.judge import Marks, reason_of, worst
 
 SHARE = 0.02
 """Of the time, at most, that goes into copies, and as much into reasons."""
@@ -157,7 +157,7 @@ class Watch:
 
 
 def _reason(model: Any, row: Any, alert: dict[str, Any]) -> dict[str, Any]:
-    why = explained(model, row, score=alert["score"], threshold=alert["threshold"])
+    why = reason_of(model, row, score=alert["score"], threshold=alert["threshold"])
     features = [
         {"name": f.name, "value": f.value, "usual": f.usual, "effect": f.effect}
         for f in why.features[:3]

@@ -65,14 +65,11 @@ class Mixed(Estimator):
             )
         return found
 
-    def _first(self) -> Any:
-        """Return the user's first member, None where there is none: what it takes, all take."""
-        found = self.members if isinstance(self.members, (list, tuple)) else ()
-        return found[0] if found and isinstance(found[0], Estimator) else None
-
     def _takes(self) -> tuple[bool, bool]:
-        first = self._first()
-        return (False, False) if first is None else first._takes()
+        """What the user's first member takes, all take."""
+        found = self.members if isinstance(self.members, (list, tuple)) else ()
+        first = found[0] if found else None
+        return first._takes() if isinstance(first, Estimator) else (False, False)
 
     def _settings(self) -> Settings:
         """Check every parameter; return the first member's settings: what it takes, all take."""
@@ -133,6 +130,13 @@ class Mixed(Estimator):
         learner = self._kind(bank, parts, rate, float(self.share))
         learner.names = chosen
         return learner
+
+    def _times(self, time: Any, rows: int, learner: Any) -> None:
+        if time is not None:
+            raise ValueError(
+                f"{type(self).__name__}: time= was given, but a mixture counts examples. Leave it "
+                "out."
+            )
 
     # -- files ---------------------------------------------------------------------------------
 
@@ -206,8 +210,10 @@ class Mixed(Estimator):
         """What happened to the members, beside what was promised: see the guide for each key."""
         return report(self._mixture())
 
-    def _one_row(self, x: Any, top: Any) -> NoReturn:
-        raise ValueError(
+    @property
+    def explain(self) -> Any:
+        """A mixture has none, and ``hasattr`` says so."""
+        raise AttributeError(
             f"{type(self).__name__} blends the answers of several settings, which explain cannot "
             "take apart. Let one of its members_ learn alone, and ask that one."
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 from onkel.estimators.base import Estimator
 from onkel.estimators.mixtures import banks
@@ -70,11 +70,10 @@ class Regressor(Mixed, BaseRegressor):
     def _default_members(self, features: int) -> Sequence[Estimator]:
         return banks.regressors(features)
 
-    def _has_interval(self) -> bool:
-        return False
-
-    def _check_interval(self) -> NoReturn:
-        raise ValueError(
+    @property
+    def predict_interval(self) -> Any:
+        """A mixture has none, and ``hasattr`` says so."""
+        raise AttributeError(
             f"{type(self).__name__} gives no intervals; use KernelRegressor with a loss that has "
             "nu."
         )

@@ -1,4 +1,4 @@
-"""Folder folders: moved, damaged, of another kind."""
+"""State folders: moved, damaged, of another kind."""
 
 from __future__ import annotations
 
