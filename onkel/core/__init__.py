@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import warnings
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,7 +109,8 @@ def _stepper(loss: NativeLoss, rule: NativeRule, intercept: bool, needs_norm: bo
     )
 
 
-class Stepper(NamedTuple):
+@dataclass
+class Stepper:
     """What decides a step: a loss, a bound rule, and whether there is an offset."""
 
     loss: Any

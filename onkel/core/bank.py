@@ -39,7 +39,7 @@ class Panels:
         return core.panels_of(self.values, self.norms, self.coef, self.first, self.used)
 
 
-@dataclass(frozen=True)
+@dataclass
 class MemberStepper(core.Stepper):
     """What decides a member's step, and the number of its kernel."""
 
