@@ -2,20 +2,11 @@
 
 from string import Template
 
-# The policy makes the browser itself see to it that nothing is fetched.
-TEMPLATE = Template("""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data: blob:;
-font-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>onkel: the demonstration</title>
-<link rel="icon" href="data:,">
-<style>$style</style>
-$library
-</head>
-<body>
+from onkel.app.report.style import opening
+
+TEMPLATE = Template(
+    opening("onkel: the demonstration")
+    + """<body>
 <main>
 <p class="kicker">onkel: online learning with kernels</p>
 <h1>A plant that drifts, and two models that keep up</h1>
@@ -46,4 +37,5 @@ $faults
 $script
 </body>
 </html>
-""")
+"""
+)

@@ -14,26 +14,15 @@ from numpy.typing import NDArray
 
 import onkel
 from onkel.app.report.figures import BLUE, RED, SKY, Drawing, empty, legend_list
-from onkel.app.report.style import STYLE
+from onkel.app.report.style import STYLE, opening
 from onkel.app.run.progress import told
 from onkel.app.run.session import Session
 
 Array = NDArray[Any]
 
-# The policy makes the browser itself see to it that nothing is fetched.
-TEMPLATE = Template("""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data: blob:;
-font-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>onkel $task</title>
-<link rel="icon" href="data:,">
-<style>$style</style>
-$library
-</head>
-<body>
+TEMPLATE = Template(
+    opening("onkel $task")
+    + """<body>
 <main>
 <p class="kicker">onkel $task</p>
 <h1>$title</h1>
@@ -53,7 +42,8 @@ $settings
 $script
 </body>
 </html>
-""")
+"""
+)
 
 
 def page(session: Session) -> str:

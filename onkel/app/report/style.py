@@ -1,4 +1,23 @@
-"""The look of the reports: CSS, with nothing to load."""
+"""The look of the reports: how their pages begin, and CSS, with nothing to load."""
+
+
+def opening(title: str) -> str:
+    """Return a page up to its body, with places for ``$style`` and ``$library``."""
+    # The policy makes the browser itself see to it that nothing is fetched.
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data: blob:;
+font-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<link rel="icon" href="data:,">
+<style>$style</style>
+$library
+</head>
+"""
+
 
 STYLE = """
 :root {
