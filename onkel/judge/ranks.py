@@ -37,16 +37,22 @@ def ranks_at(recent: RecentScores, scores: Array, at: Array) -> Array:
     array([0.67])
     """
     known, size = recent.in_order(), recent.size
-    if len(at) <= FEW:
-        line = np.concatenate([known, scores])
-        ends = [len(known) + i for i in at.tolist()]
-        lower = [np.count_nonzero(line[max(end - size, 0) : end] <= line[end]) for end in ends]
-        return np.array(
-            [(1.0 + n) / (1.0 + min(e, size)) for n, e in zip(lower, ends, strict=True)]
-        )
+    count = _one_by_one if len(at) <= FEW else _in_windows
+    lower = count(known, scores, at, size)
+    return np.asarray((1.0 + lower) / (1.0 + np.minimum(len(known) + at, size)))
+
+
+def _one_by_one(known: Array, scores: Array, at: Array, size: int) -> Array:
+    """Count the scores before each that are at most as high: quick where few are asked for."""
+    line, before = np.concatenate([known, scores]), len(known)
+    ends = [before + i for i in at.tolist()]
+    return np.array([np.count_nonzero(line[max(e - size, 0) : e] <= line[e]) for e in ends])
+
+
+def _in_windows(known: Array, scores: Array, at: Array, size: int) -> Array:
+    """Count the same, many at a time."""
     line = np.concatenate([np.full(size - len(known), np.inf), known, scores])
     before = np.lib.stride_tricks.sliding_window_view(line, size)
     step = max(AT_ONCE // size, 1)
     parts = [at[i : i + step] for i in range(0, len(at), step)]
-    below = [np.count_nonzero(before[p] <= scores[p, None], axis=1) for p in parts]
-    return (1.0 + np.concatenate(below)) / (1.0 + np.minimum(len(known) + at, size))
+    return np.concatenate([np.count_nonzero(before[p] <= scores[p, None], axis=1) for p in parts])
