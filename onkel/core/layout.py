@@ -335,14 +335,61 @@ class Move(NamedTuple):
     radius: float = math.inf
 
 
+# -- what a detector counts and measures -------------------------------------------------------
+
+
+class Count(IntEnum):
+    """Whole numbers in the state of a detector (``core/density.py``)."""
+
+    T = 0
+    DRAWS = 1
+    SIZE = 2
+    LATE_SIZE = 3
+    LATE_SEEN = 4
+    HELD_FIRST = 5
+    HELD = 6
+    HISTORY_AT = 7
+    HISTORY = 8
+    REFRESH = 9
+    FRESH = 10
+    LATE_FRESH = 11
+    JUDGED = 12
+    ALERTS = 13
+    CALM = 14
+    ALARMED = 15
+
+
+class Level(IntEnum):
+    """Real numbers in the state of a detector."""
+
+    SEEN = 0
+    LATE_WEIGHT = 1
+    ROW_MASS = 2
+    STEP_MASS = 3
+    LATE_MASS = 4
+    SMOOTH_MASS = 5
+    LOG_ALPHA = 6
+    FORGIVEN = 7
+    UNSPENT = 8
+    RECENT = 9
+    WIDTH = 10
+    EDGE = 14
+    SLOPE = 23
+
+
+LEVELS = 32
+"""Numbers in all: four widths, and an edge and a slope for each of nine members."""
+
+
 # -- what the compiled core was made of --------------------------------------------------------
 
-ENUMS: tuple[type[IntEnum], ...] = (Reads, Op, LossCode, RuleCode, BudgetCode, SplitCode, Field)
+ENUMS: tuple[type[IntEnum], ...] = (Reads, Op, LossCode, RuleCode, BudgetCode, SplitCode, Field,
+                                   Count, Level)  # fmt: skip
 
 
 def fingerprint() -> int:
     """Return a number that changes with the table, which the compiled core carries."""
-    numbers = [LANES, DEPTH, LONGEST, NO_TERM, STAYS]
+    numbers = [LANES, DEPTH, LONGEST, NO_TERM, STAYS, LEVELS]
     rows = [(kind.__name__, row.name, int(row), _facts(row)) for kind in ENUMS for row in kind]
     return zlib.crc32(repr((numbers, rows)).encode())
 

@@ -156,6 +156,36 @@ struct Lane {
   int64_t done;
 };
 
+// What a detector was asked for (onkel/core/density.py says what each number means).
+struct DensityPlan {
+  double nu, memory;
+  int64_t terms, late_terms, delay, hold, history, warmup, young, seed;
+  double span, rate, low, high;
+};
+
+// What one call of `density` reads and changes: the state of a detector, learned in place.
+struct Density {
+  int64_t d, ranks, places, late_places, waits, holds;
+  int64_t* whole;                 // [kCounts]
+  double* real;                   // [kLevels]
+  double *mean, *cov;             // [3][d] and [3][ranks][d] of rows, steps, late means
+  double *center, *scale, *turn;  // the metric: [3][d], [3][d], [3][ranks][d]
+  double *last, *smooth, *size;   // [d]
+  double* calm;                   // [4][d]
+  double *raw, *late_raw;         // [2][places][d] rows and steps; [late_places][d]
+  float *z, *late_z;              // [3][d][places], [d][late_places]
+  float *sums, *late_sums;        // [7][places], [2][late_places]: kernel sums, then reaches
+  uint8_t* marks;                 // [places] whether a term once raised an alert
+  double* held;                   // [holds][2 d + 2] row, step, weight, joined score
+  int64_t* due;                   // [holds]
+  double* waiting;                // [waits][d]
+  double *history, *ranked;
+  int64_t rows;
+  const double *x, *weight;  // [rows][d]; [rows], or null: nothing is learned
+  double* out;               // [rows][4]: log p, the level, alert, the joined score
+  double* members;           // [rows][9], or null
+};
+
 struct Table {
   const char* name;
   void (*sums_f)(Program, Queries<float>, Panels<float>, const float*, int64_t, double*);
@@ -174,6 +204,7 @@ struct Table {
   void (*bank_sums_d)(Programs, Queries<double>, Panels<double>, const double*, int64_t, double*);
   void (*bank_matrix_f)(Programs, Queries<float>, Panels<float>, int64_t, double*);
   void (*bank_matrix_d)(Programs, Queries<double>, Panels<double>, int64_t, double*);
+  void (*density)(const DensityPlan&, Density&);
 };
 
 const Table& current_table();  // of the level in use; in bind.cpp

@@ -135,11 +135,12 @@ void onkel::refuse(const char* what, int code) {
                               " has no case here");
 }
 
-void bind_parts(nb::module_& m);  // in bind_parts.cpp
-void bind_steps(nb::module_& m);  // in bind_steps.cpp
-void bind_tree(nb::module_& m);   // in bind_tree.cpp
-void bind_lane(nb::module_& m);   // in bind_lane.cpp
-void bind_bank(nb::module_& m);   // in bind_bank.cpp
+void bind_parts(nb::module_& m);    // in bind_parts.cpp
+void bind_steps(nb::module_& m);    // in bind_steps.cpp
+void bind_tree(nb::module_& m);     // in bind_tree.cpp
+void bind_lane(nb::module_& m);     // in bind_lane.cpp
+void bind_bank(nb::module_& m);     // in bind_bank.cpp
+void bind_density(nb::module_& m);  // in bind_density.cpp
 
 NB_MODULE(_native, m) {
   m.attr("FINGERPRINT") = onkel::kFingerprint;
@@ -155,4 +156,5 @@ NB_MODULE(_native, m) {
   bind_tree(m);
   bind_lane(m);
   bind_bank(m);
+  bind_density(m);
 }

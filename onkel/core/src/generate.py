@@ -64,6 +64,8 @@ def operation(op: Any) -> str:
 def header(layout: ModuleType) -> str:
     """The whole text."""
     fields = ", ".join(f"kField{camel(f.name)} = {int(f)}" for f in layout.Field)
+    counts = ", ".join(f"kCount{camel(c.name)} = {int(c)}" for c in layout.Count)
+    levels = ", ".join(f"kLevel{camel(v.name)} = {int(v)}" for v in layout.Level)
     kinds = (layout.Reads, layout.Op, layout.LossCode, layout.RuleCode, layout.BudgetCode,
              layout.SplitCode)  # fmt: skip
     lines = [
@@ -81,6 +83,10 @@ def header(layout: ModuleType) -> str:
         *(line for kind in kinds for line in codes(kind)),
         f"enum Field : int {{ {fields} }};",
         f"constexpr int kFields = {len(layout.Field)};",
+        f"enum Count : int {{ {counts} }};",
+        f"constexpr int kCounts = {len(layout.Count)};",
+        f"enum Level : int {{ {levels} }};",
+        f"constexpr int kLevels = {layout.LEVELS};",
         "struct Span { double low, high; bool given; };",
         "struct Operation { int pops; Reads reads; Span a, b, c; bool rooted, exponential; };",
         "constexpr Operation kOperations[] = {",

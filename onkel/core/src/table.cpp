@@ -1,5 +1,6 @@
 // Compiled once per instruction set, with ONKEL_LEVEL naming it.
 #include "bank.hpp"
+#include "density.hpp"
 #include "lane.hpp"
 #include "primal.hpp"
 #include "rows.hpp"
@@ -29,5 +30,6 @@ const Table ONKEL_TABLE(ONKEL_LEVEL) = {ONKEL_TEXT(ONKEL_LEVEL),
                                         bank_sums<float>,
                                         bank_sums<double>,
                                         bank_matrix<float>,
-                                        bank_matrix<double>};
+                                        bank_matrix<double>,
+                                        density};
 }  // namespace onkel

@@ -1,0 +1,221 @@
+"""The state of a detector: its numbers and arrays, which the core changes in place.
+
+Rows, the steps between them and their late means are looked at in four ways (*views*): rows in units of
+their spreads, rows and steps turned so that their correlations vanish, and short running means that
+are let in late. A view has terms, a sample of the past that fades exponentially, and each term's
+kernel sum over the others. ``numpy_density.py`` says how they judge and learn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel import core
+from onkel.core.layout import LEVELS, Count, Level
+
+Array = NDArray[Any]
+
+WHOLE_UP_TO = 256
+"""With more features than this, covariances are not kept, and nothing is turned."""
+AT_ONCE = 2048
+"""Rows of one call; the arrays grow between calls."""
+NOWHERE = np.float32(1e9)
+"""The coordinates of a place without a term."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a detector was asked for; the numbers below `seed` are those of the study.
+
+    Parameters
+    ----------
+    nu : float
+        The promised alert rate.
+    memory : float
+        Rows after which the past has faded to a third.
+    terms, late_terms : int
+        Places of the sample of rows and steps, and of that of late means.
+    delay : int
+        Rows after which means, and rows that raised an alert, are let in.
+    history : int
+        Joined scores that are remembered.
+    warmup : int
+        Rows before the first alert.
+    seed : int
+        Of the sample.
+    young : int
+        Terms, and joined scores, before anything is judged.
+    span : float
+        Of the running mean.
+    rate : float
+        By which the level moves.
+    low, high : float
+        Within which the level stays.
+    """
+
+    nu: float
+    memory: float = 10_000.0
+    terms: int = 1000
+    late_terms: int = 300
+    delay: int = 1000
+    hold: int = 500
+    history: int = 2000
+    warmup: int = 200
+    young: int = 20
+    seed: int = 0
+    span: float = 10.0
+    rate: float = 0.01
+    low: float = 0.002
+    high: float = 0.03
+
+
+@dataclass
+class DensityState:
+    """All that changes when a detector learns."""
+
+    whole: Array
+    real: Array
+    mean: Array
+    cov: Array
+    center: Array
+    scale: Array
+    turn: Array
+    last: Array
+    smooth: Array
+    size: Array
+    calm: Array
+    raw: Array
+    late_raw: Array
+    z: Array
+    late_z: Array
+    sums: Array
+    late_sums: Array
+    marks: Array
+    held: Array
+    due: Array
+    waiting: Array
+    history: Array
+    ranked: Array
+
+    @classmethod
+    def empty(cls, d: int, plan: Plan) -> Self:
+        """Return the state before the first row."""
+        ranks = d if d <= WHOLE_UP_TO else 1
+        whole, real = np.zeros(len(Count), np.int64), np.zeros(LEVELS)
+        real[Level.LOG_ALPHA], real[Level.RECENT] = np.log(plan.nu), plan.nu
+        flat, square = np.zeros((3, d)), np.zeros((3, ranks, d))
+        f4 = np.float32
+        return cls(
+            whole, real, flat, square, flat.copy(), flat.copy(), square.copy(), np.zeros(d),
+            np.zeros(d), np.zeros(d), np.zeros((4, d)), np.zeros((2, 16, d)), np.zeros((16, d)), np.full((3, d, 16), NOWHERE),
+            np.full((d, 16), NOWHERE), np.full((7, 16), np.inf, f4), np.full((2, 16), np.inf, f4),
+            np.zeros(16, np.uint8),
+            np.zeros((1, 2 * d + 2)), np.zeros(1, np.int64), np.zeros((1, d)), np.zeros(16),
+            np.zeros(16),
+        )  # fmt: skip
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        return type(self)(*(getattr(self, f.name).copy() for f in fields(self)))
+
+    @property
+    def nbytes(self) -> int:
+        """Of all arrays."""
+        return sum(getattr(self, f.name).nbytes for f in fields(self))
+
+    # -- room ----------------------------------------------------------------------------------
+
+    def make_room(self, plan: Plan, rows: int) -> None:
+        """Let the arrays grow so that they hold what so many more rows may bring."""
+        n = self.whole
+        waiting = int(n[Count.T] - n[Count.LATE_SEEN])
+        self._terms(min(int(n[Count.SIZE] + n[Count.HELD]) + rows, plan.terms))
+        self._late_terms(min(int(n[Count.LATE_SIZE]) + waiting + rows, plan.late_terms))
+        self._remembered(min(int(n[Count.HISTORY]) + rows, plan.history))
+        self._held(min(int(n[Count.HELD]) + rows, plan.hold + 1))
+        self._waiting(min(waiting + rows, plan.delay + 1), waiting)
+
+    def _terms(self, wanted: int) -> None:
+        more = _more(self.raw.shape[1], wanted)
+        if more:
+            self.raw = np.pad(self.raw, ((0, 0), (0, more), (0, 0)))
+            self.z = np.pad(self.z, ((0, 0), (0, 0), (0, more)), constant_values=NOWHERE)
+            self.sums = np.pad(self.sums, ((0, 0), (0, more)), constant_values=np.inf)
+            self.marks = np.pad(self.marks, (0, more))
+
+    def _late_terms(self, wanted: int) -> None:
+        more = _more(len(self.late_raw), wanted)
+        if more:
+            self.late_raw = np.pad(self.late_raw, ((0, more), (0, 0)))
+            self.late_z = np.pad(self.late_z, ((0, 0), (0, more)), constant_values=NOWHERE)
+            self.late_sums = np.pad(self.late_sums, ((0, 0), (0, more)), constant_values=np.inf)
+
+    def _remembered(self, wanted: int) -> None:
+        more = _more(len(self.history), wanted)
+        if more:
+            self.history, self.ranked = np.pad([self.history, self.ranked], ((0, 0), (0, more)))
+
+    def _held(self, wanted: int) -> None:
+        old = len(self.due)
+        if wanted > old:
+            order = (self.whole[Count.HELD_FIRST] + np.arange(old)) % old
+            more = _more(old, wanted)
+            self.held = np.pad(self.held[order], ((0, more), (0, 0)))
+            self.due = np.pad(self.due[order], (0, more))
+            self.whole[Count.HELD_FIRST] = 0
+
+    def _waiting(self, wanted: int, there: int) -> None:
+        old = len(self.waiting)
+        if wanted > old:
+            size = old + _more(old, wanted)
+            index = int(self.whole[Count.LATE_SEEN]) + np.arange(there)
+            grown = np.zeros((size, self.waiting.shape[1]))
+            grown[index % size] = self.waiting[index % old]
+            self.waiting = grown
+
+
+def _more(there: int, wanted: int) -> int:
+    """How many places to add: at least doubling, in sixteens."""
+    if wanted <= there:
+        return 0
+    return max(-(-wanted // 16) * 16, 2 * (there // 16) * 16) - there
+
+
+def run(
+    plan: Plan, state: DensityState, X: Array, weight: Array | None, members: bool = False
+) -> tuple[Array, Array]:
+    """Judge each row, and learn it if it has a weight above 0; `state` changes in place.
+
+    Without weights nothing is learned: every row is judged as if it came next.
+
+    Returns
+    -------
+    out : array, [rows][4]
+        log p, the level (an alert where log p is below it), 1 for an alert, the joined score.
+    parts : array, [rows][9]
+        Of each view its tail score, and how far rows are tied to those before; empty unless
+        `members`.
+    """
+    X = np.ascontiguousarray(X, np.float64)
+    out, parts = np.empty((len(X), 4)), np.empty((len(X) if members else 0, 9))
+    none = np.zeros(0)
+    for first in range(0, len(X), AT_ONCE):
+        part = slice(first, first + AT_ONCE)
+        rows, heavy = X[part], none if weight is None else weight[part]
+        if weight is not None:
+            state.make_room(plan, len(rows))
+        native = core.compiled
+        native.density(_plan(plan), _state(state), rows, heavy, out[part], parts[part])
+    return out, parts
+
+
+def _plan(plan: Plan) -> Any:
+    return core.compiled.DensityPlan(**vars(plan))
+
+
+def _state(state: DensityState) -> Any:
+    return core.compiled.DensityState(*vars(state).values())
