@@ -62,7 +62,7 @@ class Past:
 
     def __init__(self, columns: int) -> None:
         self.level, self.count = 0, 0
-        self.means = np.zeros((SIZE, columns))
+        self.means = np.zeros((FIRST, columns))
         self.waiting: list[Array] = []
         """At each level below, a mean that waits for its neighbour, or none."""
 
@@ -79,12 +79,22 @@ class Past:
             self.waiting[at] = means[whole:].copy()
             means = (means[0:whole:2] + means[1:whole:2]) / 2.0
         while len(means):
-            room = SIZE - self.count
-            self.means[self.count : self.count + len(means[:room])] = means[:room]
-            self.count += len(means[:room])
-            means = means[room:]
+            taken = means[: SIZE - self.count]
+            self._make_room(self.count + len(taken))
+            self.means[self.count : self.count + len(taken)] = taken
+            self.count += len(taken)
+            means = means[len(taken) :]
             if self.count == SIZE:
                 means = self._halve(means)
+
+    def _make_room(self, count: int) -> None:
+        """See to it that so many means have a place: many series are short."""
+        size = len(self.means)
+        while size < count:
+            size *= 2
+        if size > len(self.means):
+            more = np.zeros((size - len(self.means), self.means.shape[1]))
+            self.means = np.concatenate([self.means, more])
 
     def _halve(self, rest: Array) -> Array:
         """Let every two means become one; return what is still to be taken in, likewise."""
@@ -117,6 +127,7 @@ class Past:
         past.count = len(means)
         if past.count >= SIZE:
             raise saved.refuse("means", f"must be fewer than {SIZE}")
+        past._make_room(past.count)
         past.means[: past.count] = means
         inside = saved.inside("waiting")
         for at in range(past.level):
