@@ -155,8 +155,8 @@ model_options: list[Wrap] = [
 series_options: list[Wrap] = [
     _option(MODEL, "--lags", metavar="auto|N",
             help="See each value with the N before it: as they are, as a shape at any level, their "
-            "roughness, what a forecast had not foreseen. auto: the two last of these, of 8; "
-            "detect does so for a single column. 0: none."),
+            "roughness, what a forecast from them had not foreseen. auto: the last two of these "
+            "(8 steps, 24 values); detect does so for a single column. 0: none."),
     _option(MODEL, "--differences", is_flag=True, help="... with its difference from the last."),
     _option(MODEL, "--season", metavar="auto|day,week|N",
             help="... with its place in the day or week by --time, or in N rows. auto: one that is "

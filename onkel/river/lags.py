@@ -48,7 +48,7 @@ class Lags(base.Transformer):
         differences: bool = False,
         roughness: int = 8,
         season: Any = "auto",
-        forecast: int = 8,
+        forecast: int = 24,
         time: str | None = None,
     ) -> None:
         self.lags = lags

@@ -79,7 +79,7 @@ class Lags(Locked):
         differences: bool = False,
         roughness: int = 8,
         season: Any = "auto",
-        forecast: int = 8,
+        forecast: int = 24,
         missing: str = "error",
     ) -> None:
         self.lags = lags

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import datetime
 import pickle
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -51,7 +52,7 @@ def test_the_next_example_may_be_the_same_dict(rng):
 
 def test_in_a_pipeline(rng):
     rows = [*examples(rng, 700)]
-    pairs = [({"load": a["load"]}, b["load"]) for a, b in zip(rows, rows[1:], strict=False)]
+    pairs = [({"load": a["load"]}, b["load"]) for a, b in pairwise(rows)]
     scores = []
     for first in (compose.Select("load"), face.Lags(3)):
         model = first | preprocessing.StandardScaler() | linear_model.LinearRegression()
