@@ -5,12 +5,16 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from onkel.estimators import LinearRegressor
 from onkel.saved import Saved
 
 Array = NDArray[Any]
+
+MOST = 1e100
+"""What is beyond is foreseen as if it were this: a regressor's steps have a floating range."""
 
 
 def regressor() -> LinearRegressor:
@@ -36,7 +40,8 @@ class Forecast:
     def residuals(self, inputs: Array, rows: Array) -> Array:
         """Return rows less their forecasts, and learn them; of the very first row nothing."""
         fresh = not self.model.__sklearn_is_fitted__()
-        left = rows - self.model.predict_then_learn(inputs, rows)
+        known, wanted = (np.clip(values, -MOST, MOST) for values in (inputs, rows))
+        left = rows - self.model.predict_then_learn(known, wanted)
         if fresh:
             left[0] = 0.0  # there was nothing to forecast it from
         return left

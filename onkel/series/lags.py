@@ -226,6 +226,10 @@ class Lags(Locked):
         """Forget everything; return the rows, wider, and go on from there."""
         fresh = type(self)(**self.get_params())
         wide = fresh.transform_then_learn(X, time=time)
+        if not len(wide):
+            raise ValueError(
+                f"Found array with 0 sample(s) (shape={np.shape(X)}) while a minimum of 1 is required."
+            )
         self._forget()
         vars(self).update(vars(fresh))
         return wide

@@ -7,10 +7,11 @@ import os
 from typing import Any, Self
 
 from onkel.clock import is_duration
+from onkel.estimators.locks import Locked, locked
 from onkel.series.lags import Lags
 
 
-class Series:
+class Series(Locked):
     """An estimator that is told of shapes and seasons: a :class:`Lags` before it.
 
     Rows are made wider, and the estimator sees those. A call is taken whole by both, or by neither
@@ -67,6 +68,7 @@ class Series:
         """Whether the series has begun."""
         return self.lags.__sklearn_is_fitted__()
 
+    @locked
     def __copy__(self) -> Self:
         return type(self)(copy.copy(self.estimator), self.lags.copy())
 
@@ -75,6 +77,7 @@ class Series:
         by_clock = is_duration(self.estimator.get_params().get("rule__memory"))
         return {"time": time} if by_clock else {}
 
+    @locked
     def predict_then_learn(self, X: Any, y: Any = None, time: Any = None, **how: Any) -> Any:
         """Judge each row before it is learned, as the estimator's ``predict_then_learn`` does.
 
@@ -93,6 +96,7 @@ class Series:
         self.lags = lags
         return answers
 
+    @locked
     def partial_fit(self, X: Any, y: Any = None, time: Any = None, **how: Any) -> Self:
         """Learn rows, in order."""
         lags = self.lags.copy()
@@ -101,6 +105,7 @@ class Series:
         self.lags = lags
         return self
 
+    @locked
     def fit(self, X: Any, y: Any = None, time: Any = None, **how: Any) -> Self:
         """Forget everything, then learn the rows in order."""
         lags = self.lags.copy()
@@ -109,6 +114,7 @@ class Series:
         self.lags = lags
         return self
 
+    @locked
     def predict(self, X: Any, time: Any = None) -> Any:
         """Answer for rows as if they came next; nothing is learned."""
         return self.estimator.predict(self.lags.transform(X, time=time))

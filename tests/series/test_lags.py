@@ -130,6 +130,13 @@ def test_a_flat_line_is_as_unusual_as_a_jagged_one(rng):
     assert rough[209:250].max() < usual.min() - 1 and rough[310:350].min() > usual.max()
 
 
+@pytest.mark.parametrize("size_of", [0.0, 1e-300, 1e9, 1e151])
+def test_any_size_of_numbers_is_taken(rng, size_of):
+    X = size_of * rng.choice([-1.0, 1.0], (600, 1))
+    wide = Lags(9, shape=9, differences=True).transform_then_learn(X)
+    assert np.isfinite(wide).all()
+
+
 # -- gaps ----------------------------------------------------------------------------------------
 
 
@@ -248,6 +255,22 @@ def test_fit_begins_anew(rng):
     X = walk(rng, 50)
     maker = Lags().fit(X, time=hours(50))
     assert np.array_equal(maker.fit_transform(X), Lags().fit_transform(X))
+
+
+ROWS_HANG_TOGETHER = dict.fromkeys(
+    [
+        "check_transformer_data_not_an_array", "check_transformer_general",
+        "check_methods_sample_order_invariance", "check_methods_subset_invariance",
+    ],
+    "what comes of a row depends on those before it",
+)  # fmt: skip
+
+
+def test_the_checks_of_scikit_learn():
+    from sklearn.utils.estimator_checks import check_estimator
+
+    found = check_estimator(Lags(), expected_failed_checks=ROWS_HANG_TOGETHER, on_skip=None)
+    assert {r["check_name"] for r in found if r["status"] == "xfail"} == set(ROWS_HANG_TOGETHER)
 
 
 def test_in_a_pipeline_of_scikit_learn(rng):
