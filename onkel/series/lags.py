@@ -228,7 +228,8 @@ class Lags(Locked):
         wide = fresh.transform_then_learn(X, time=time)
         if not len(wide):
             raise ValueError(
-                f"Found array with 0 sample(s) (shape={np.shape(X)}) while a minimum of 1 is required."
+                f"Found array with 0 sample(s) (shape={np.shape(X)}) while a minimum of 1 is "
+                "required."
             )
         self._forget()
         vars(self).update(vars(fresh))
