@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         losses,
         rules,
         schedules,
+        series,
         streams,
     )
     from onkel.estimators import (
@@ -56,6 +57,7 @@ __all__ = [
     "merge",
     "rules",
     "schedules",
+    "series",
     "streams",
 ]
 _ELSEWHERE = {"load": "files", "merge": "merging"}

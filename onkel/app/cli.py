@@ -14,6 +14,7 @@ from onkel.app.options import (
     learn_options,
     model_options,
     run_options,
+    series_options,
     serve_options,
     source_options,
     with_options,
@@ -57,7 +58,7 @@ def _run(task: str, source: str, options: dict[str, Any]) -> None:
 
 @main.command(cls=Teaching, context_settings=_SHOWN)
 @click.argument("source")
-@with_options(source_options, detect_options, model_options, run_options)
+@with_options(source_options, detect_options, series_options, model_options, run_options)
 def detect(source: str, **options: Any) -> None:
     """Raise alerts on rows that are new, at a rate that you choose.
 
@@ -80,7 +81,14 @@ def detect(source: str, **options: Any) -> None:
 
 @main.command(cls=Teaching, context_settings=_SHOWN)
 @click.argument("source")
-@with_options(source_options[:3], learn_options, source_options[3:], model_options, run_options)
+@with_options(
+    source_options[:3],
+    learn_options,
+    source_options[3:],
+    series_options,
+    model_options,
+    run_options,
+)
 def classify(source: str, **options: Any) -> None:
     """Predict a label for each row, then learn from it.
 
@@ -100,7 +108,14 @@ def classify(source: str, **options: Any) -> None:
 
 @main.command(cls=Teaching, context_settings=_SHOWN)
 @click.argument("source")
-@with_options(source_options[:3], learn_options, source_options[3:], model_options, run_options)
+@with_options(
+    source_options[:3],
+    learn_options,
+    source_options[3:],
+    series_options,
+    model_options,
+    run_options,
+)
 def regress(source: str, **options: Any) -> None:
     """Predict a number for each row, then learn from it.
 

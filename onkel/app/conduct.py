@@ -21,6 +21,7 @@ from onkel.app.live.watch import address_of, dashboard
 from onkel.app.run.dry_run import describe
 from onkel.app.run.prepare import dead_path, opened, prepare, reading_of, settings_of
 from onkel.app.run.progress import Progress, closing
+from onkel.app.run.series import lags_of
 from onkel.app.run.session import Session
 from onkel.app.run.settings import RunSettings
 
@@ -57,6 +58,7 @@ def _check(settings: RunSettings, options: dict[str, Any]) -> None:
         raise UsageProblem(
             f"--memory {settings.memory} goes by the clock: name its column, --time COL."
         )
+    _check_season(settings, options)
     if options["dashboard"] is not None:
         address_of(options["dashboard"])
     if options["replay"] and options["state"] is None:
@@ -65,6 +67,15 @@ def _check(settings: RunSettings, options: dict[str, Any]) -> None:
         raise UsageProblem("--report needs Bokeh: pip install 'onkel[report]'.")
     if options["report"] and not Path(options["report"]).absolute().parent.is_dir():
         raise UsageProblem(f"--report: there is no folder {Path(options['report']).parent}.")
+
+
+def _check_season(settings: RunSettings, options: dict[str, Any]) -> None:
+    lags = lags_of(settings, 1)  # for how many columns does not matter here
+    clock = [s for s in str(lags and lags.season).split(",") if s.strip() in ("day", "week")]
+    if clock and options["time"] is None:
+        raise UsageProblem(
+            f"--season {settings.season} goes by the clock: name its column, --time COL."
+        )
 
 
 def _check_paths(source: str, options: dict[str, Any]) -> None:

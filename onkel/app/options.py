@@ -78,7 +78,7 @@ def _fitting(file: str, name: str, entry: Any, option: click.Option) -> Any:
         fits, wanted = number and isinstance(entry, int), "a whole number"
     elif isinstance(kind, click.types.FloatParamType):
         fits, wanted = number, "a number"
-    elif name == "memory" or name == "dashboard":
+    elif name in ("memory", "dashboard", "lags", "season"):
         fits, wanted, entry = number or isinstance(entry, str), "a number or a text", str(entry)
     else:
         fits, wanted = isinstance(entry, str), "a text"
@@ -150,6 +150,17 @@ model_options: list[Wrap] = [
             "the first rows show numbers that need more digits."),
     _option(MODEL, "--threads", type=int, metavar="N", default=-1, show_default=True,
             help="Threads; -1 for all cores. Results are the same for any number."),
+]  # fmt: skip
+
+series_options: list[Wrap] = [
+    _option(MODEL, "--lags", metavar="auto|N",
+            help="See each value with the N before it: as they are, as a shape at any level, their "
+            "roughness, what a forecast from them had not foreseen. auto: the last two of these "
+            "(8 steps, 24 values); detect does so for a single column. 0: none."),
+    _option(MODEL, "--differences", is_flag=True, help="... with its difference from the last."),
+    _option(MODEL, "--season", metavar="auto|day,week|N",
+            help="... with its place in the day or week by --time, or in N rows. auto: one that is "
+            "found; comes with --lags auto. none: no season."),
 ]  # fmt: skip
 
 detect_options: list[Wrap] = [

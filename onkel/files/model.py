@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ everything else knows the newest version only.
 
 def describe(estimator: Any) -> tuple[Model, dict[str, Array]]:
     """Return all that makes up a model, as JSON and tensors of their own; nothing is changed."""
+    estimator, lags = parted(estimator)
     kind = type(estimator).__name__
     if kind not in ESTIMATORS or type(estimator) is not estimator_of(kind):
         raise ValueError(
@@ -37,11 +39,22 @@ def describe(estimator: Any) -> tuple[Model, dict[str, Array]]:
     parameters, settings, state = estimator.dump()
     writer = Writer()
     model: Model = {"estimator": kind, "parameters": _each(writer, parameters)}
-    if settings is None:
+    if lags is not None:
+        model["lags"], made = _each(writer, lags.get_params()), lags.dump()
+        state = {**state, **({"lags": made} if made else {})}
+    if settings is not None:
+        model["settings"] = _each(writer, settings)
+    if not state:
         return model, writer.tensors
-    model["settings"] = _each(writer, settings)
     model["state"], tensors = _split(writer, state)
     return model, {**writer.tensors, **tensors}
+
+
+def parted(model: Any) -> tuple[Any, Any]:
+    """Return a model's estimator, and the lags before it where it is a series."""
+    if type(model).__name__ != "Series" or type(model) is not import_module("onkel.series").Series:
+        return model, None
+    return model.estimator, model.lags
 
 
 def _each(writer: Writer, values: Mapping[str, Any]) -> Model:
@@ -78,13 +91,23 @@ def rebuild(version: int, model: Model, tensors: dict[str, Array], own: Mapping[
     settings, saved = None, Saved({})
     if whole.peek("settings") is not None:
         settings = _read(reader, whole.value("settings"))
+    if whole.peek("state") is not None:
         saved = Saved(_joined(reader, whole.value("state"), tensors))
+    before = saved.inside("lags")
     estimator = kind.restored(parameters, settings, saved)
+    if whole.peek("lags") is not None:
+        estimator = _series(estimator, _read(reader, whole.value("lags")), before)
+    before.finish()
     saved.finish()
     whole.finish()
     if reader.used != {name for name in tensors if name.startswith(_PARAMETERS)}:
         raise ValueError("a tensor belongs to no parameter.")
     return estimator
+
+
+def _series(estimator: Any, parameters: dict[str, Any], saved: Saved) -> Any:
+    series = import_module("onkel.series")
+    return series.Series(estimator, series.Lags.restored(parameters, saved))
 
 
 _PARAMETERS = "parameters."

@@ -13,11 +13,13 @@ except ImportError as error:
 
 from onkel.river.classifiers import KernelClassifier, LinearClassifier
 from onkel.river.detector import NoveltyDetector
+from onkel.river.lags import Lags
 from onkel.river.regressors import KernelRegressor, LinearRegressor
 
 __all__ = [
     "KernelClassifier",
     "KernelRegressor",
+    "Lags",
     "LinearClassifier",
     "LinearRegressor",
     "NoveltyDetector",

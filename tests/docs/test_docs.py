@@ -214,7 +214,7 @@ def documented() -> set[str]:
 
 MODULES = (
     "alerting", "bounds", "evaluate", "expansions", "explain", "kernels", "losses", "rules",
-    "schedules", "streams", "streams.sources",
+    "schedules", "series", "streams", "streams.sources",
 )  # fmt: skip
 
 

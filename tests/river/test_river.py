@@ -104,7 +104,7 @@ def test_kinds_and_signatures():
     assert isinstance(face.NoveltyDetector(), base.AnomalyDetector)
     assert not face.NoveltyDetector()._supervised
     assert face.KernelClassifier()._multiclass
-    for name in face.__all__:
+    for name in set(face.__all__) - {"Lags"}:  # of the models
         ours, theirs = getattr(face, name), getattr(onkel, name)
         here, there = (inspect.signature(k).parameters for k in (ours, theirs))
         of_a_gpu = {"device", "precision"} & set(there)

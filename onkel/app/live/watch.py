@@ -13,6 +13,7 @@ import numpy as np
 
 from onkel.app.errors import UsageProblem
 from onkel.app.live.board import PERIOD, Block, Board
+from onkel.app.run.series import parted
 from onkel.app.run.session import Session
 from onkel.judge import Marks, marks_of_labels, marks_of_numbers, worst
 
@@ -69,7 +70,7 @@ class Live:
         now, model = time.monotonic(), session.models.newest()
         if now >= self._next and model is not None and model.__sklearn_is_fitted__():
             self._next = now + PERIOD
-            found["terms"] = int(model.n_terms_)
+            found["terms"] = int(parted(model)[0].n_terms_)
         return found
 
     def _alerts(self, rows: Any, columns: dict[str, Any]) -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from onkel.app.run.counters import Counters
 from onkel.app.run.precision import narrowed
+from onkel.app.run.series import names_of, parted
 from onkel.app.run.settings import RunSettings
 from onkel.judge import Columns, Detect, Judge, Rows, judge_of
 from onkel.streams.sources import Block
@@ -36,22 +37,24 @@ class Counting:
 
     def __init__(self, settings: RunSettings, names: list[str], counters: Counters) -> None:
         self.settings, self.counters = settings, counters
-        brief = settings.explain != "none"
-        self.judge: Judge = judge_of(settings.estimator(), names, brief=brief, rank_all=False)
+        brief, seen = settings.explain != "none", names_of(settings, names)
+        self.judge: Judge = judge_of(settings.estimator(), seen, brief=brief, rank_all=False)
 
     @property
     def fields(self) -> tuple[str, ...]:
         """The columns of the output."""
         return tuple(self.judge.fields())
 
-    def rows(self, block: Block) -> Rows:
-        """Return a block's rows, in the precision of the run."""
-        X = narrowed(block.X) if self.settings.precision == "single" else block.X
-        return Rows(X, block.y, block.known, block.time)
+    def seen(self, model: Any, block: Block) -> tuple[Any, Rows]:
+        """Return an estimator and the rows that it sees of a block, in the run's precision."""
+        estimator, lags = parted(model)
+        X = block.X if lags is None else lags.transform_then_learn(block.X, time=block.time)
+        X = narrowed(X) if self.settings.precision == "single" else X
+        return estimator, Rows(X, block.y, block.known, block.time)
 
     def __call__(self, model: Any, block: Block) -> Finish:
         """Judge and learn; what is returned counts."""
-        found = self.judge(model, self.rows(block))
+        found = self.judge(*self.seen(model, block))
         return lambda: self.counted(found.columns(), block)
 
     def counted(self, columns: Columns, block: Block) -> Columns:
@@ -79,7 +82,8 @@ class Alerts(Counting):
 
     def __call__(self, model: Any, block: Block) -> Finish:
         """Judge rows and learn them; alerts are explained by the model before the block."""
-        found = self.judge(model, self.rows(block), self._budget(block))
+        model, rows = self.seen(model, block)
+        found = self.judge(model, rows, self._budget(block))
         self.counters.explained += found.explained  # at once: the next block's share depends on it
         warming = 0
         if self.settings.warmup:

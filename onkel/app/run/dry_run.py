@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from onkel.app.run.precision import needs_double
+from onkel.app.run.series import in_words, lags_of, names_of
 from onkel.app.run.settings import RunSettings
 from onkel.streams.sources import Source
 
@@ -31,13 +32,26 @@ def inferred(settings: RunSettings, source: Source) -> dict[str, Any]:
         if column.name in places and len(X):
             entry |= _scale(X[:, places[column.name]])
         columns.append(entry)
-    model = settings.estimator()
+    model, seen = settings.estimator(), names_of(settings, source.schema.features)
     return {
         "format": source.format, "rows_looked_at": len(X), "columns": columns,
         "model": repr(model), "kernel": repr(model.part("kernel")),
-        "gamma": settings.gamma or 1.0 / max(len(places), 1),
+        "gamma": settings.gamma or 1.0 / max(len(seen), 1),
+        **_series(settings, source),
         **_precision(settings, X, source.schema.features),
     }  # fmt: skip
+
+
+def _series(settings: RunSettings, source: Source) -> dict[str, Any]:
+    """Return what is made of each row, where it is made wider."""
+    names = source.schema.features
+    lags = lags_of(settings, len(names))
+    if lags is None:
+        return {}
+    timed, asked = source.schema.at("time") is not None, settings.lags or settings.season
+    words = in_words(lags, timed)
+    why = "" if asked or settings.differences else "; as there is one column (--lags 0: not so)"
+    return {"series": words + why, "seen": names_of(settings, names)}
 
 
 def _precision(settings: RunSettings, X: Any, names: list[str]) -> dict[str, Any]:
@@ -70,4 +84,6 @@ def _in_words(found: dict[str, Any]) -> str:
     digits = f"numbers: {found['precision']} precision"
     if found.get("needs_double"):
         digits += f", for the digits of {', '.join(found['needs_double'])}"
-    return "\n".join([first, "", *table, "", f"model:  {found['model']}", kernel, digits])
+    series = [f"series: {found['series']}"] if "series" in found else []
+    lines = [first, "", *table, "", *series, f"model:  {found['model']}", kernel, digits]
+    return "\n".join(lines)

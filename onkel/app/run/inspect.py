@@ -9,6 +9,7 @@ from typing import Any
 from onkel.app.errors import StateProblem
 from onkel.app.run.checkpoint import State, model_of
 from onkel.app.run.counters import Counters
+from onkel.app.run.series import parted
 
 _SHOWN = ("terms", "threshold", "kernel", "memory", "bytes")
 
@@ -56,8 +57,9 @@ def _model(state: State, places: dict[str, Any]) -> dict[str, Any]:
         model = model_of(state.folder, *places.values())
     except StateProblem as problem:  # a run that goes on may have removed it meanwhile
         return {"problem": str(problem)}
-    report = model.diagnostics_
-    return {name: report[name] for name in _SHOWN if name in report}
+    report, (_, lags) = model.diagnostics_, parted(model)
+    shown = {name: report[name] for name in _SHOWN if name in report}
+    return shown if lags is None else {**shown, "season": lags.season_ or "none found"}
 
 
 def as_json(found: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from onkel.app.run.checkpoint import State
 from onkel.app.run.counters import Counters
 from onkel.app.run.outputs import FileSink, Sink, StdoutSink
 from onkel.app.run.precision import precision_of
+from onkel.app.run.series import model_of
 from onkel.app.run.session import Session, Sinks
 from onkel.app.run.settings import RunSettings, memory_of
 from onkel.app.run.store import Models, Store
@@ -81,7 +83,9 @@ def prepare(
     for sink in (sinks.output, sinks.dead):
         if sink is not None:
             stack.callback(sink.close)
-    models = Models(settings.estimator, _store(state, stack), options["models_in_memory"])
+    columns = len(source.schema.features)
+    make = partial(model_of, settings, columns)
+    models = Models(make, _store(state, stack), options["models_in_memory"])
     counters = Counters.from_dict(state.last.counters) if state else Counters()
     return Session(
         settings, source, models, sinks, state, counters, options["strict"], options["every"],

@@ -35,6 +35,10 @@ class RunSettings:
     learn_alerts: bool = True
     warmup: int = 0
     recent: int = 1000
+    lags: str | None = None
+    """Earlier values that each row is seen with: "auto", or a number."""
+    differences: bool = False
+    season: str | None = None
     scale: bool = True
     missing: str = "mean"
     precision: str = "auto"

@@ -25,6 +25,13 @@ def received(data: bytes) -> Any:
         estimator = loads(data)
     except ValueError as error:
         raise Problem(422, "bad_file", str(error)[:2000]) from error
+    if type(estimator).__name__ == "Series":
+        raise Problem(
+            422, "bad_file",
+            "The file holds a Series, whose rows are made wider before they are learned; the "
+            "service does not do that. Make the rows wider yourself (onkel.series.Lags), and send "
+            "its estimator: onkel.load(file).estimator.save(...).",
+        )  # fmt: skip
     if type(estimator).__name__ not in KINDS:
         raise Problem(422, "bad_file", f"The file must hold one of {list(KINDS)}.")
     for name, value in estimator.get_params().items():

@@ -17,6 +17,7 @@ from onkel.app.cli import main
 from onkel.app.live.page import is_public
 from onkel.app.service import serve as server
 from onkel.app.service.limits import MIB, Limits
+from onkel.series import Series
 
 LINES = {"Content-Type": "application/x-ndjson"}
 FILE = {"Content-Type": "application/octet-stream"}
@@ -115,6 +116,9 @@ def test_export_and_import_are_exact_and_never_run_code(client, tmp_path):
     greedy = files.dumps(NoveltyDetector(n_jobs=5000))
     status, error = client.refused("PUT", "/models/evil/file", greedy, **FILE)
     assert status == 422 and error["field"] == "parameters.n_jobs"
+    wider = files.dumps(Series(NoveltyDetector()))
+    status, error = client.refused("PUT", "/models/evil/file", wider, **FILE)
+    assert status == 422 and "does not do that" in error["message"]
     assert client.refused("PUT", "/models/copy/file", data, **FILE)[0] == 409
     assert client.ok("DELETE", "/models/copy")["deleted"]
     assert client.refused("GET", "/models/copy")[0] == 404
