@@ -164,14 +164,19 @@ series_options: list[Wrap] = [
 ]  # fmt: skip
 
 detect_options: list[Wrap] = [
+    _option(MODEL, "--model", type=click.Choice(["auto", "kernel"]), default="auto",
+            show_default=True,
+            help="auto: the detector that tunes itself (Detector). kernel: one model of one paper "
+            "(NoveltyDetector); so do the options that only it has, such as --kernel."),
     _option(MODEL, "--nu", type=float, metavar="SHARE",
-            help="Promised alert rate: 0.05 by default."),
+            help="Promised alert rate: 0.01 by default (--model kernel: 0.05)."),
     _option(MODEL, "--support", type=float, metavar="SHARE",
-            help="Share of the rows that is learned from: 0.1 by default."),
+            help="--model kernel: share of the rows that is learned from."),
     _option(MODEL, "--learn-alerts/--no-learn-alerts", default=True, show_default=True,
-            help="Whether alerts are learned, and so become usual."),
-    _option(MODEL, "--warmup", type=click.IntRange(0), default=0, show_default=True,
-            metavar="ROWS", help="So many rows are learned before the first alert."),
+            help="--model kernel: whether alerts are learned, and so become usual."),
+    _option(MODEL, "--warmup", type=click.IntRange(0), metavar="ROWS",
+            help="So many rows are learned before the first alert: 200 and 10 for each column by "
+            "default (--model kernel: 0)."),
     _option(MODEL, "--recent", type=click.IntRange(1), default=1000, show_default=True,
             metavar="ROWS", help="Ranks are taken among so many scores."),
     _option(OUTPUT, "--all", "everything", is_flag=True, help="Write all rows, not alerts alone."),

@@ -9,6 +9,7 @@ kernel sum over the others. ``numpy_density.py`` says how they judge and learn.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -71,6 +72,15 @@ class Plan:
     rate: float = 0.01
     low: float = 0.002
     high: float = 0.03
+
+    def possible(self) -> bool:
+        """Whether a detector can run by these numbers."""
+        sizes = min(self.terms, self.late_terms, self.history) >= self.young >= 12
+        levels = 0 < self.low <= self.nu <= self.high <= 1 and self.nu < 1
+        return (
+            sizes and levels and max(self.terms, self.history, self.delay, self.hold) < 2**31
+            and self.memory >= self.young and self.span >= 1 and 0 < self.rate <= 1
+        )  # fmt: skip
 
 
 @dataclass
@@ -208,11 +218,24 @@ def run(
         rows, heavy = X[part], none if weight is None else weight[part]
         if weight is not None:
             state.make_room(plan, len(rows))
-        native = core.compiled
-        native.density(_plan(plan), _state(state), rows, heavy, out[part], parts[part])
+        _learn(plan, state, rows, heavy, out[part], parts[part])
     return out, parts
 
 
+def _learn(
+    plan: Plan, state: DensityState, X: Array, weight: Array, out: Array, parts: Array
+) -> None:
+    core.compiled.density(_plan(plan), _state(state), X, weight, out, parts)
+
+
+def settle(plan: Plan, state: DensityState) -> None:
+    """Take metric, widths and tails anew, in a state that was put together by hand."""
+    state.whole[Count.REFRESH] = 0
+    none = np.zeros((0, len(state.last)))
+    _learn(plan, state, none, np.zeros(0), np.zeros((0, 4)), np.zeros((0, 9)))
+
+
+@lru_cache(256)
 def _plan(plan: Plan) -> Any:
     return core.compiled.DensityPlan(**vars(plan))
 

@@ -34,12 +34,16 @@ class BaseDetector(Estimator):
     """What detectors share: alerts, ranks among recent scores, a warm-up."""
 
     task: ClassVar[str] = "novelty"
-    outputs: ClassVar[tuple[str, ...]] = ("prediction", "decision", "score", "rank", "judgement")
+    outputs: ClassVar[tuple[str, ...]] = (
+        "prediction", "decision", "score", "rank", "p", "judgement",
+    )  # fmt: skip
     nu: float
-    warmup: int
+    warmup: Any
     recent: int
     recent_: RecentScores
     """The last scores, as they were before their rows were learned."""
+    tells_p: ClassVar[bool] = False
+    """Whether scores are log p."""
     warm_: Array | None = None
     """At the end of the warm-up: weight and alerts so far, and the threshold."""
 
@@ -83,19 +87,23 @@ class BaseDetector(Estimator):
 
         ``output="decision"`` gives score minus threshold as it stood, ``"score"`` the score,
         ``"rank"`` its rank among the `recent` scores before it: near 0 is unusual.
-        ``"judgement"`` gives three columns: score, threshold, and 1 for an alert.
+        ``"p"`` gives how rare a row is: usual rows as unusual come once in 1/p (of a detector
+        that has no tail of its own, that is the rank). ``"judgement"`` gives three columns:
+        score, threshold, and 1 for an alert.
         """
         self._check_output(output)
         before, known = getattr(self, "t_", 0), getattr(self, "recent_", None)
-        known = known.copy() if known is not None and output == "rank" else None
+        known = known.copy() if known is not None and output in ("rank", "p") else None
         scores, limits = self._learn(X, sample_weight, time)
         score, decision = scores[:, 0], scores[:, 0] - limits[:, 0]
         live = inputs.weights_of(sample_weight, len(scores)) > 0
         if output == "rank":
             return _ranks(known or RecentScores(self.recent_.size), score, live)
+        if output == "p":
+            return self._p(score, lambda: _ranks(known or RecentScores(self.recent), score, live))
         if output in ("score", "decision"):
             return score if output == "score" else decision
-        ready = before + np.cumsum(live) - live >= self.warmup
+        ready = before + np.cumsum(live) - live >= self.warmup_
         alert = (decision < 0) & ready
         if output == "judgement":
             return np.column_stack([score, limits[:, 0], alert])
@@ -111,7 +119,7 @@ class BaseDetector(Estimator):
     @locked
     def predict_one(self, row: Any) -> int:
         """Judge one row; +1 before anything is known."""
-        if not hasattr(self, "_learner") or self.t_ < self.warmup:
+        if not hasattr(self, "_learner") or self.t_ < self.warmup_:
             return 1
         return -1 if self.score_one(row) < self.threshold_ else 1
 
@@ -216,6 +224,20 @@ class BaseDetector(Estimator):
         scores = self.score_samples(X)
         return self.recent_.ranks(scores)
 
+    def p_samples(self, X: Any) -> Array:
+        """Return how rare each row is: here the rank of its score."""
+        return self.rank_samples(X)
+
+    def _p(self, score: Array, rank: Any) -> Array:
+        """Return p of rows from their scores, or from their ranks (a function)."""
+        found: Array = rank()
+        return found
+
+    @property
+    def warmup_(self) -> int:
+        """So many examples are learned before the first alert is shown."""
+        return int(self.warmup)
+
     @locked
     def decision_function(self, X: Any) -> Array:
         """Return score minus threshold: negative means an alert."""
@@ -225,7 +247,7 @@ class BaseDetector(Estimator):
     def predict(self, X: Any) -> Array:
         """Return -1 for alerts, +1 for the rest (and for all during the warm-up)."""
         decision = self.decision_function(X)
-        return np.where((decision < 0) & (self.t_ >= self.warmup), -1, 1)
+        return np.where((decision < 0) & (self.t_ >= self.warmup_), -1, 1)
 
     @property
     @locked

@@ -59,7 +59,7 @@ def around(first: Model, learner: Learner, classes: Classes | None = None, **lea
 def widened(model: Model, values: Array) -> Model:
     """Return the model for rows with more features, which had these values until now."""
     other = copy.copy(model)
-    other._learner = learners.with_features(model._fitted(), values)
+    other._learner = model._fitted().widened(values)
     learned = {k: v for k, v in vars(other).items() if k.endswith("_")}
     vars(other).update(copy.deepcopy(learned))  # a single row changes some of them in place
     return other

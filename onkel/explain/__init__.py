@@ -8,11 +8,13 @@ from onkel.explain.outcome import (
     Explanation,
     Feature,
     NumberExplanation,
+    RarityExplanation,
     Term,
+    one_in,
 )
 from onkel.explain.source import Details, details
 
 __all__ = [
     "AlertExplanation", "ClassExplanation", "Details", "Explanation", "Feature",
-    "NumberExplanation", "Term", "details",
+    "NumberExplanation", "RarityExplanation", "Term", "details", "one_in",
 ]  # fmt: skip

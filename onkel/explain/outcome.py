@@ -149,6 +149,30 @@ class AlertExplanation(Explanation):
 
 
 @dataclass(frozen=True)
+class RarityExplanation(AlertExplanation):
+    """Why a row was, or was not, rare enough for an alert; scores are log p."""
+
+    @property
+    def p(self) -> float:
+        """Usual rows as unusual come once in 1/p."""
+        return math.exp(self.score)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain lists, dicts, numbers and strings, p among them."""
+        return {**super().to_dict(), "p": self.p}
+
+    def outcome(self) -> str:
+        """The outcome in words."""
+        word = "Alert" if self.alert else "No alert (warming up)" if self.warming else "No alert"
+        return f"{word}: {one_in(self.score)} is as unusual (alerts from {one_in(self.threshold)})"
+
+    def otherwise(self, score: float) -> str:
+        """What another score would have meant, in words."""
+        calm = "" if score < self.threshold or not self.alert else ", no alert"
+        return f"{one_in(score)}{calm}"
+
+
+@dataclass(frozen=True)
 class ClassExplanation(Explanation):
     """Why a row got its class; the score explained is the margin to the second class."""
 
@@ -192,6 +216,23 @@ class NumberExplanation(Explanation):
             return f"Predicted {number(self.score)}"
         low, high = map(number, self.interval)
         return f"Predicted {number(self.score)} (from {low} to {high})"
+
+
+def one_in(log_p: float) -> str:
+    """Return how rare something is, as people say it: two digits, thousands apart.
+
+    Examples
+    --------
+    >>> one_in(math.log(0.5)), one_in(math.log(8.3e-05)), one_in(-1000.0)
+    ('1 in 2', '1 in 12 000', '1 in more than a trillion')
+    """
+    if log_p < -27.6:
+        return "1 in more than a trillion"
+    rows = math.exp(-log_p)
+    if rows < 9.5:
+        return f"1 in {rows:.2g}"
+    digits = max(math.floor(math.log10(rows)) - 1, 0)
+    return f"1 in {round(rows / 10**digits) * 10**digits:,}".replace(",", " ")
 
 
 def _decimals(width: float) -> int | None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.explain.densities import of_densities, terms_of
 from onkel.explain.effects import Effects, alike, effects, method_of, quantiles, sharpened
 from onkel.explain.outcome import Feature, Term
 from onkel.explain.texts import of_text
@@ -171,5 +172,20 @@ def _of_weights(
     return Details(base, "split", _features(row, found, order, names, usual), (), learner.size)
 
 
-_OF = {"terms": _of_terms, "texts": _of_texts, "weights": _of_weights}
+# -- densities ---------------------------------------------------------------------------------
+
+
+def _of_densities(
+    learner: Any, row: Any, mix: Array, names: Any, top: int, lowest_first: bool
+) -> Details:
+    """What a row would be, had each of its features agreed with the others."""
+    found, usual = of_densities(learner, np.asarray(row, np.float64))
+    order = _order(found.effect, lowest_first)
+    shown = {j: usual[j] for j in order[:top].tolist() if j in usual}
+    features = _features(row, found, order, names, shown)
+    terms = terms_of(learner, found, top)
+    return Details(0.0, found.method, features, terms, learner.size)
+
+
+_OF = {"densities": _of_densities, "terms": _of_terms, "texts": _of_texts, "weights": _of_weights}
 """By what f is made of."""

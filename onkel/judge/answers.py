@@ -13,7 +13,7 @@ from onkel.judge.tasks import judgement, middle
 Array = NDArray[Any]
 
 OUTPUTS = {
-    "novelty": ("prediction", "decision", "score", "rank"),
+    "novelty": ("prediction", "decision", "score", "rank", "p"),
     "classification": ("prediction", "decision", "probability"),
     "regression": ("prediction", "interval"),
 }
@@ -23,6 +23,7 @@ _METHODS = {
     "decision": "decision_function",
     "score": "score_samples",
     "rank": "rank_samples",
+    "p": "p_samples",
     "probability": "predict_proba",
 }
 
@@ -61,12 +62,14 @@ def answer(
 
 
 def _novelty(model: Any, X: Any, y: Any, output: str, how: dict[str, Any]) -> tuple[Array, Marks]:
-    if output == "rank":
-        return model.predict_then_learn(X, output="rank", **how), Marks()
+    if output == "rank" or (output == "p" and not model.tells_p):
+        return model.predict_then_learn(X, output=output, **how), Marks()
     score, limit, alert = judgement(model, X, **how)
     marks = Marks(score, limit, alert)
     if output == "prediction":
         return np.where(alert, -1, 1), marks
+    if output == "p":
+        return np.exp(score), marks
     return (score if output == "score" else score - limit), marks
 
 

@@ -73,6 +73,8 @@ class Detect(Judge):
         Whether the other alerts are told in a few words which features are far from their means.
     rank_all : bool
         Whether all rows are ranked, or alerts alone.
+    rarity : bool
+        Whether scores are log p, so that p is told, too.
 
     Examples
     --------
@@ -88,10 +90,12 @@ class Detect(Judge):
     explain: int = 0
     brief: bool = False
     rank_all: bool = True
+    rarity: bool = False
 
     def fields(self) -> dict[str, str]:
         """Return the columns and their types."""
-        numbers = dict.fromkeys(("score", "threshold", "rank"), "double")
+        rare = ("p",) if self.rarity else ()
+        numbers = dict.fromkeys((*rare, "score", "threshold", "rank"), "double")
         reasons = {"why": "string"} if self.explain or self.brief else {}
         return {**numbers, "alert": "boolean", **reasons}
 
@@ -149,6 +153,8 @@ class Detected:
         """Return one column per field."""
         found = {"score": self.score, "threshold": self.limit, "alert": self.alert}
         found["rank"] = rank = self._ranks()
+        if self.judge.rarity:
+            found["p"] = np.exp(self.score)
         return found | ({"why": self._why(rank)} if "why" in self.judge.fields() else {})
 
     def _ranks(self) -> Array:
@@ -310,7 +316,7 @@ def judge_of(
     """
     by_clock = forgets_by_clock(model)
     if model.task == "novelty":
-        return Detect(names, by_clock, explain, brief, rank_all)
+        return Detect(names, by_clock, explain, brief, rank_all, model.tells_p)
     if model.task == "classification":
         return Classify(names, by_clock)
     intervals = model.get_params().get("loss__nu") is not None

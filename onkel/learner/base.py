@@ -148,6 +148,12 @@ class Learner(Standardised):
         space = settings.expansion.space(self.kernel, features, settings.scale)
         return settings.rule.bind(self.loss, space)
 
+    def widened(self, values: Array) -> Learner:
+        """Return the learner with more features, which had these `values` in every row so far."""
+        from onkel.learner.grow import with_features
+
+        return with_features(self, values)
+
     def window_age(self) -> int | None:
         """Return how many trials a term stays, as of now; None where f has no terms."""
         return None

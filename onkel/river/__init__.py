@@ -12,7 +12,7 @@ except ImportError as error:
     ) from error
 
 from onkel.river.classifiers import KernelClassifier, LinearClassifier
-from onkel.river.detector import NoveltyDetector
+from onkel.river.detector import Detector, NoveltyDetector
 from onkel.river.lags import Lags
 from onkel.river.regressors import KernelRegressor, LinearRegressor
 
@@ -22,5 +22,6 @@ __all__ = [
     "Lags",
     "LinearClassifier",
     "LinearRegressor",
+    "Detector",
     "NoveltyDetector",
 ]

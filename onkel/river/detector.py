@@ -1,10 +1,11 @@
-"""NoveltyDetector as one of River's anomaly detectors: the higher a score, the stranger."""
+"""Detectors as River's anomaly detectors: the higher a score, the stranger."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+import numpy as np
 from river import base
 
 from onkel import estimators
@@ -15,7 +16,115 @@ from onkel.river import frames
 from onkel.river.base import Face, Rest, alone
 
 
-class NoveltyDetector(Face, base.AnomalyDetector):
+class Anomalies(Face, base.AnomalyDetector):
+    """What River's faces of detectors share."""
+
+    def learn_one(self, x: Any, t: Any = None) -> None:
+        """Learn one example; t: when it came."""
+        self._learn_one(x, None, t=t)
+
+    def learn_many(self, X: Any, t: Any = None) -> None:
+        """Learn the rows of a data frame (or the texts of a series), in order."""
+        self._learn_many(X, [None] * len(X), t=t)
+
+    @alone
+    def score_one(self, x: Any) -> float:
+        """Return the anomaly score of one example, between 0 and 1; the higher, the stranger."""
+        f = self._ask(x, _f)
+        return _score(f, self._middle()) if self._warm else 0.0
+
+    def alert_one(self, x: Any) -> bool:
+        """Return whether one example is an alert: true for the fraction nu of a stream."""
+        return self._ask(x, _alert)
+
+    @property
+    def _warm(self) -> bool:
+        """Whether any example can be strange yet."""
+        raise NotImplementedError
+
+    def _middle(self) -> float:
+        """Return c, where the score is 1/2."""
+        raise NotImplementedError
+
+    @alone
+    def score_many(self, X: Any) -> Any:
+        """Return the anomaly score of each row."""
+        rows = self._rows(X)
+        if not self._warm:
+            return frames.series([0.0] * len(rows), None, like=X)
+        f, c = self.estimator.score_samples(rows), self._middle()
+        return frames.series([_score(v, c) for v in f.tolist()], None, like=X)
+
+    def _fit_rows(self, model: Any, rows: Any, rest: Rest) -> None:
+        model.partial_fit(rows, sample_weight=rest.weight, time=rest.time)
+
+
+class Detector(Anomalies):
+    """Self-tuning novelty detection for River: how rare an example is, and alerts on the rarest.
+
+    ``score = log p / (log p + log level)``: 1/2 at the level of an alert, near 1 for the rarest
+
+    Parameters
+    ----------
+    nu, memory, terms, warmup, recent, seed
+        As in :class:`onkel.Detector`.
+    absent : "mean" or "zero"
+        What a known feature is taken for where an example lacks it: its running mean, or 0.
+
+    Examples
+    --------
+    >>> import random
+    >>> rng = random.Random(0)
+    >>> model = Detector(nu=0.01)
+    >>> for _ in range(1000):
+    ...     model.learn_one({"a": rng.gauss(0, 1), "b": rng.gauss(0, 1)})
+    >>> model.score_one({"a": 0, "b": 0}) < 0.5 < model.score_one({"a": 6, "b": 6})
+    True
+    >>> model.p_one({"a": 6, "b": 6}) < 1e-3
+    True
+    """
+
+    _wrapped: ClassVar[type[Estimator]] = estimators.Detector
+    on = None
+
+    def __init__(
+        self,
+        nu: float = 0.01,
+        *,
+        memory: float = 10_000,
+        terms: int = 1000,
+        warmup: int | None = None,
+        recent: int = 1000,
+        seed: int = 0,
+        absent: str = "mean",
+    ) -> None:
+        self.nu = nu
+        self.memory = memory
+        self.terms = terms
+        self.warmup = warmup
+        self.recent = recent
+        self.seed = seed
+        self.absent = absent
+        self._begin()
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {}
+        yield {"nu": 0.2, "absent": "zero"}
+
+    def p_one(self, x: Any) -> float:
+        """Return how rare one example is: usual ones as unusual come once in 1/p."""
+        return float(np.exp(self._ask(x, _f)))
+
+    @property
+    def _warm(self) -> bool:
+        return self._ready
+
+    def _middle(self) -> float:
+        return float(self.estimator.threshold_)
+
+
+class NoveltyDetector(Anomalies):
     """Online novelty detection for River: scores near 1 for what is like nothing before.
 
     ``score = c / (c + f(x))``, c the number below which f learns from an example
@@ -88,24 +197,6 @@ class NoveltyDetector(Face, base.AnomalyDetector):
         yield {}
         yield {"nu": 0.2, "absent": "zero"}
 
-    def learn_one(self, x: Any, t: Any = None) -> None:
-        """Learn one example; t: when it came."""
-        self._learn_one(x, None, t=t)
-
-    def learn_many(self, X: Any, t: Any = None) -> None:
-        """Learn the rows of a data frame (or the texts of a series), in order."""
-        self._learn_many(X, [None] * len(X), t=t)
-
-    @alone
-    def score_one(self, x: Any) -> float:
-        """Return the anomaly score of one example, between 0 and 1; the higher, the stranger."""
-        f = self._ask(x, _f)
-        return _score(f, self._middle()) if self._warm else 0.0
-
-    def alert_one(self, x: Any) -> bool:
-        """Return whether one example is an alert: true for the fraction nu of a stream."""
-        return self._ask(x, _alert)
-
     @property
     def _warm(self) -> bool:
         return self._ready and self.estimator.t_ >= self.warmup
@@ -116,18 +207,6 @@ class NoveltyDetector(Face, base.AnomalyDetector):
         if learner.settings.average:  # of f's own number there is no average
             return float(self.estimator.threshold_)
         return float(learner.state[0, Field.THRESHOLD])
-
-    @alone
-    def score_many(self, X: Any) -> Any:
-        """Return the anomaly score of each row."""
-        rows = self._rows(X)
-        if not self._warm:
-            return frames.series([0.0] * len(rows), None, like=X)
-        f, c = self.estimator.score_samples(rows), self._middle()
-        return frames.series([_score(v, c) for v in f.tolist()], None, like=X)
-
-    def _fit_rows(self, model: Any, rows: Any, rest: Rest) -> None:
-        model.partial_fit(rows, sample_weight=rest.weight, time=rest.time)
 
 
 def _f(model: Any, row: Any) -> float:

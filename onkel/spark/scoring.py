@@ -43,7 +43,7 @@ def predict(
         A fitted one. What it learns later does not change the function.
     output : str
         "prediction"; classifiers also "decision" and "probability", regressors "interval",
-        detectors "alert", "decision", "score", "rank" and "judgement".
+        detectors "alert", "decision", "score", "rank", "p" and "judgement".
     on_error : {"raise", "null"}
         A row that the model refuses ends the job with an error that shows it; or its result is
         null.
@@ -152,7 +152,7 @@ _KINDS: dict[str, dict[str, Any]] = {
     "regression": {"prediction": _number_kind, "interval": _interval_kind},
     "novelty": {
         "prediction": "int", "alert": "boolean", "decision": "double", "score": "double",
-        "rank": "double", "judgement": "struct<score: double, threshold: double, alert: boolean>",
+        "rank": "double", "p": "double", "judgement": "struct<score: double, threshold: double, alert: boolean>",
     },
 }  # fmt: skip
 """By task: what may be asked, and Spark's type of the answer (or a function of the model)."""
@@ -174,7 +174,7 @@ def ask(model: Any, output: str, X: Array) -> tuple[Array, ...]:
         return (model.predict(X) == -1,)
     if output == "judgement":
         scores = model.score_samples(X)
-        alert = (scores < model.threshold_) & (model.t_ >= model.warmup)
+        alert = (scores < model.threshold_) & (model.t_ >= model.warmup_)
         return scores, np.full(len(scores), model.threshold_), alert
     return (judge.predict(model, X, output),)
 

@@ -78,17 +78,15 @@ class Alerts(Counting):
     @property
     def fields(self) -> tuple[str, ...]:
         """The columns of the output."""
-        return ("score", "threshold", "alert", "rank", "why")
+        return (*(("p",) if self.judge.rarity else ()), "score", "threshold", "alert", "rank", "why")
 
     def __call__(self, model: Any, block: Block) -> Finish:
         """Judge rows and learn them; alerts are explained by the model before the block."""
         model, rows = self.seen(model, block)
         found = self.judge(model, rows, self._budget(block))
         self.counters.explained += found.explained  # at once: the next block's share depends on it
-        warming = 0
-        if self.settings.warmup:
-            before = model.t_ - len(block.rows)
-            warming = int(np.clip(self.settings.warmup - before, 0, len(block.rows)))
+        before = model.t_ - len(block.rows)
+        warming = int(np.clip(model.warmup_ - before, 0, len(block.rows)))
 
         def finish() -> Columns:
             self.counters.warming += warming

@@ -35,11 +35,18 @@ def inferred(settings: RunSettings, source: Source) -> dict[str, Any]:
     model, seen = settings.estimator(), names_of(settings, source.schema.features)
     return {
         "format": source.format, "rows_looked_at": len(X), "columns": columns,
-        "model": repr(model), "kernel": repr(model.part("kernel")),
-        "gamma": settings.gamma or 1.0 / max(len(seen), 1),
+        "model": repr(model), **_inner(settings, model, len(seen)),
         **_series(settings, source),
         **_precision(settings, X, source.schema.features),
     }  # fmt: skip
+
+
+def _inner(settings: RunSettings, model: Any, features: int) -> dict[str, Any]:
+    """Return what a model of one setting compares by; of a detector, when it begins to alert."""
+    if settings.tunes_itself:
+        return {"warmup": model.warmup_of(features), "promised": settings.promised}
+    gamma = settings.gamma or 1.0 / max(features, 1)
+    return {"kernel": repr(model.part("kernel")), "gamma": gamma}
 
 
 def _series(settings: RunSettings, source: Source) -> dict[str, Any]:
@@ -78,12 +85,17 @@ def _in_words(found: dict[str, Any]) -> str:
     widths = [max(len(str(row[i])) for row in rows) for i in range(6)]
     table = ["  ".join(f"{v:<{w}}" for v, w in zip(r, widths, strict=True)).rstrip() for r in rows]
     first = f"{found['format']}, {found['rows_looked_at']} rows looked at, nothing learned"
-    kernel = f"kernel: {found['kernel']}" + (
-        f", gamma {found['gamma']:.4g}" if "gamma" in found["kernel"] else ""
-    )
     digits = f"numbers: {found['precision']} precision"
     if found.get("needs_double"):
         digits += f", for the digits of {', '.join(found['needs_double'])}"
     series = [f"series: {found['series']}"] if "series" in found else []
-    lines = [first, "", *table, "", *series, f"model:  {found['model']}", kernel, digits]
+    lines = [first, "", *table, "", *series, f"model:  {found['model']}", *_inner_words(found), digits]
     return "\n".join(lines)
+
+
+def _inner_words(found: dict[str, Any]) -> list[str]:
+    if "warmup" in found:
+        return [f"alerts: on about {100 * found['promised']:.3g} % of usual rows, after "
+                f"{found['warmup']} rows of warm-up"]  # fmt: skip
+    gamma = f", gamma {found['gamma']:.4g}" if "gamma" in found["kernel"] else ""
+    return [f"kernel: {found['kernel']}{gamma}"]

@@ -19,10 +19,14 @@ class RunSettings:
     Examples
     --------
     >>> RunSettings("detect", nu=0.02, window=500).estimator()
-    NoveltyDetector(nu=0.02, expansion=Window(terms=500, ...), missing='mean')
+    Detector(nu=0.02, terms=500, missing='mean')
+    >>> RunSettings("detect", nu=0.02, model="kernel").estimator()
+    NoveltyDetector(nu=0.02, missing='mean')
     """
 
     task: str
+    model: str = "auto"
+    """What detects: "auto" tunes itself; "kernel" is one model, one paper."""
     nu: float | None = None
     memory: float | str | None = None
     kernel: str | None = None
@@ -33,7 +37,7 @@ class RunSettings:
     rule: str | None = None
     support: float | None = None
     learn_alerts: bool = True
-    warmup: int = 0
+    warmup: int | None = None
     recent: int = 1000
     lags: str | None = None
     """Earlier values that each row is seen with: "auto", or a number."""
@@ -62,7 +66,19 @@ class RunSettings:
     @property
     def promised(self) -> float | None:
         """The promised rate of alerts, or of targets outside their intervals."""
-        return 0.05 if self.task == "detect" and self.nu is None else self.nu
+        if self.task != "detect" or self.nu is not None:
+            return self.nu
+        return 0.01 if self.tunes_itself else 0.05
+
+    @property
+    def tunes_itself(self) -> bool:
+        """Whether a self-tuning detector runs: no option was given that only one model has."""
+        one = (self.kernel, self.gamma, self.rate, self.rule, self.support)
+        plain = self.learn_alerts and self.scale and not self.by_clock
+        return (
+            self.task == "detect" and self.model == "auto" and plain
+            and all(value is None for value in one)
+        )  # fmt: skip
 
     def settled(self, precision: str) -> RunSettings:
         """Return the same settings, with the precision decided."""
@@ -72,6 +88,8 @@ class RunSettings:
         """Return a new model; raise UsageProblem where settings do not fit together."""
         from onkel import estimators
 
+        if self.tunes_itself:
+            return self._detector(estimators.Detector)
         own = {name: getattr(self, name) for name in _OWN[self.task]}
         given = {name: value for name, value in own.items() if value is not None}
         try:
@@ -79,6 +97,16 @@ class RunSettings:
             model.set_params(scale=self.scale, missing=self._missing(), n_jobs=self.threads)
             self._set_inner(model)
             self._set_loss(model)
+            model.check_params()
+        except ValueError as error:
+            raise UsageProblem(str(error)) from None
+        return model
+
+    def _detector(self, kind: Any) -> Any:
+        own = {"nu": self.nu, "memory": self.memory, "terms": self.window, "warmup": self.warmup}
+        given = {name: value for name, value in own.items() if value is not None}
+        model = kind(recent=self.recent, missing=self._missing(), **given)
+        try:
             model.check_params()
         except ValueError as error:
             raise UsageProblem(str(error)) from None

@@ -12,7 +12,8 @@ from onkel.files.parameters import PARTS
 from onkel.params import Part
 
 KINDS = (
-    "KernelClassifier", "KernelRegressor", "LinearClassifier", "LinearRegressor", "NoveltyDetector",
+    "Detector", "KernelClassifier", "KernelRegressor", "LinearClassifier", "LinearRegressor",
+    "NoveltyDetector",
 )  # fmt: skip
 _SLOTS = {"left": "kernel", "right": "kernel", "learning_rate": "schedule"}
 """Parameters that hold a part, beside those named after its kind."""

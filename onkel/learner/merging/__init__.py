@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from onkel.core.layout import Field
 from onkel.learner.base import Learner
+from onkel.learner.densities import Densities
 from onkel.learner.merging.adding import Merged
+from onkel.learner.merging.densities import merged_densities
 from onkel.scaling import Moments, Targets, pooled
 
 __all__ = ["Merged", "merged"]
@@ -23,7 +25,7 @@ Array = NDArray[Any]
 
 
 def merged(
-    learners: Sequence[Learner], weights: Array, refit: bool = True, start: Learner | None = None
+    learners: Sequence[Any], weights: Array, refit: bool = True, start: Any = None
 ) -> Merged:
     """Return ``f = sum w_j f_j`` as a learner that can go on.
 
@@ -31,6 +33,8 @@ def merged(
     and moments add as they are. `refit` lets the terms that stay take over from those that go.
     `start` is the learner that all of them went on from: what it had counted counts once.
     """
+    if isinstance(learners[0], Densities):
+        return merged_densities(learners, weights, start)
     whole = _counted(learners, start)
     learners = [_at(a, whole.clock) for a in learners]
     start = None if start is None else _at(start, whole.clock)

@@ -1,0 +1,234 @@
+"""Detector: one number that means something, and alerts at a promised rate, with nothing to set."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel import inputs
+from onkel.core.density import Plan
+from onkel.estimators import density_report
+from onkel.estimators.detector import BaseDetector
+from onkel.estimators.locks import locked
+from onkel.learner import Densities, Settings
+from onkel.params import Accept
+from onkel.saved import Saved
+
+if TYPE_CHECKING:
+    from onkel.explain import RarityExplanation
+
+Array = NDArray[Any]
+
+FLOOR, CEILING = 0.5, 4.0
+"""Within which multiples of nu the level stays."""
+MOST_WARMUP = 2000
+_ACCEPTS = {
+    "nu": Accept(low=0, low_open=True, high=1, high_open=True),
+    "memory": Accept(low=100, high=1e15, hint="It counts rows, for example 10000."),
+    "terms": Accept(low=100, high=10_000_000, whole=True, hint="For example 1000."),
+    "warmup": Accept(low=0, high=2**62, whole=True, none=True,
+                     hint="It counts examples; None takes it from the number of features."),
+    "recent": Accept(low=1, high=2**31, whole=True, hint="It counts scores, for example 1000."),
+    "seed": Accept(low=0, high=2**62, whole=True),
+}  # fmt: skip
+
+
+class Detector(BaseDetector):
+    """Self-tuning novelty detection: p, how rare a row is, and alerts on about nu of usual rows.
+
+    ``p = P(a usual row is at least as unusual)``, alert where p < level
+
+    Every row is learned. A sample of the past that fades exponentially stands for what is usual;
+    a row is compared with it by densities (a Laplacian kernel that finds its own width) and by
+    its largest value. Where rows follow one another like readings of sensors do, which is measured, it
+    is compared once more after whitening, by its step from the row before, and by the mean of the
+    last ten rows, which is let in a thousand rows late, so that a fault cannot excuse itself.
+    Each comparison is read as a tail probability among the sample's own rows; their logarithms
+    are added, and the sum is ranked among the sums before it. The guide's page on detection has
+    all of it.
+
+    The level begins at nu and moves a little against its debt after every row, within half of nu
+    and four times nu: usual rows raise about nu alerts, and faults come on top. Rows that raise
+    an alert are let in 500 rows late.
+
+    Parameters
+    ----------
+    nu : float in (0, 1)
+        The share of usual rows that raise an alert.
+    memory : float
+        Rows after which the past has faded to about a third.
+    terms : int
+        Rows of the past that are kept for comparison; time per row grows with it.
+    warmup : int, optional
+        So many examples are learned before the first alert is shown. None: ``200 + 10`` for each
+        feature, at most 2000.
+    recent : int
+        How many of the last scores are remembered, for ranks.
+    missing : {"error", "mean"}
+        What NaN in X means: an error, or the feature's running mean.
+    seed : int
+        Of the sample.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> det = Detector(nu=0.01)
+    >>> alerts = det.predict_then_learn(rng.normal(size=(5000, 2))) == -1
+    >>> bool(abs(alerts[2000:].mean() - 0.01) < 0.005)
+    True
+    >>> det.predict([[0.0, 0.0], [6.0, 6.0]])
+    array([ 1, -1])
+    >>> p = det.p_samples([[0.0, 0.0], [6.0, 6.0]])
+    >>> bool(p[0] > 0.3), bool(p[1] < 1e-4)
+    (True, True)
+    """
+
+    tells_p: ClassVar[bool] = True
+    passes = 1
+    n_jobs = None
+    _learner: Any
+
+    def __init__(
+        self,
+        nu: float = 0.01,
+        *,
+        memory: float = 10_000,
+        terms: int = 1000,
+        warmup: int | None = None,
+        recent: int = 1000,
+        missing: str = "error",
+        seed: int = 0,
+    ) -> None:
+        self.nu = nu
+        self.memory = memory
+        self.terms = terms
+        self.warmup = warmup
+        self.recent = recent
+        self.missing = missing
+        self.seed = seed
+
+    # -- parameters ----------------------------------------------------------------------------
+
+    def _plan(self, features: int) -> Plan:
+        nu, terms = float(self.nu), int(self.terms)
+        return Plan(
+            nu=nu, memory=float(self.memory), terms=terms, late_terms=max(3 * terms // 10, 20),
+            warmup=self.warmup_of(features), seed=int(self.seed), low=FLOOR * nu,
+            high=min(CEILING * nu, (1 + nu) / 2),
+        )  # fmt: skip
+
+    def warmup_of(self, features: int) -> int:
+        """Return how many examples of so many features come before the first alert."""
+        if self.warmup is not None:
+            return int(self.warmup)
+        return min(200 + 10 * features, MOST_WARMUP)
+
+    def _settings(self) -> Settings:
+        for name, accept in _ACCEPTS.items():
+            accept.check(type(self).__name__, name, getattr(self, name))
+        if self.missing not in ("error", "mean"):
+            raise ValueError(
+                f"{type(self).__name__}: missing must be 'error' or 'mean'; got {self.missing!r}."
+            )
+        return Densities(self._plan(1), 1, np.float64, self.missing).settings
+
+    def _takes(self) -> tuple[bool, bool]:
+        return False, self.missing == "mean"
+
+    @property
+    def warmup_(self) -> int:
+        """So many examples are learned before the first alert is shown."""
+        learner = self.__dict__.get("_learner")
+        return self.warmup_of(1) if learner is None else int(learner.plan.warmup)
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def _begin(self, X: Any, settings: Settings, rows: Any, columns: int) -> Any:
+        return Densities(
+            self._plan(rows.shape[1]), rows.shape[1], inputs.choose_dtype(X), settings.missing
+        )
+
+    def _times(self, time: Any, rows: int, learner: Any) -> None:
+        if time is not None:
+            raise ValueError(
+                f"{type(self).__name__}: time= was given, but its memory counts rows. Leave it "
+                "out, or use NoveltyDetector with rules.Norma(memory='12h')."
+            )
+
+    def _warms_within(self, t: int, weight: Array) -> int:
+        return 0  # the core knows when the warm-up ends
+
+    def _note_warm(self, learner: Any) -> None:
+        pass
+
+    # -- predicting ----------------------------------------------------------------------------
+
+    @locked
+    def score_samples(self, X: Any) -> Array:
+        """Return log p of each row, were it the next one: the higher, the more usual."""
+        return self._fitted().scores(self._rows(X))[:, 0]
+
+    @locked
+    def p_samples(self, X: Any) -> Array:
+        """Return p of each row, were it the next one: usual rows as unusual come once in 1/p."""
+        return np.exp(self.score_samples(X))
+
+    def _p(self, score: Array, rank: Any) -> Array:
+        return np.exp(score)
+
+    @property
+    @locked
+    def diagnostics_(self) -> dict[str, Any]:
+        """What was promised, and what happened: see the guide for each key."""
+        return density_report.report(self._fitted())
+
+    @locked
+    def explain(self, x: Any, top: int = 5) -> RarityExplanation:
+        """Say why one row is, or is not, an alert: see :class:`~onkel.explain.RarityExplanation`.
+
+        `top` is the number of terms, and of features with their usual values, that are shown.
+        """
+        from onkel.explain import RarityExplanation
+
+        row, scores = self._one_row(x, top)
+        found = self._details(row, np.ones(1), top, lowest_first=True)
+        score, limit = float(scores[0]), self.threshold_
+        warming = self.t_ < self.warmup_
+        return RarityExplanation(
+            score=score, threshold=limit, alert=score < limit and not warming, warming=warming,
+            rank=float(self.recent_.ranks([score])[0]), recent=self.recent_.count, **found,
+        )  # fmt: skip
+
+    # -- files ---------------------------------------------------------------------------------
+
+    def _dump_settings(self) -> dict[str, Any] | None:
+        learner = self.__dict__.get("_learner")
+        return None if learner is None else {"missing": learner.missing, **asdict(learner.plan)}
+
+    def _dump_learner(self) -> dict[str, Any]:
+        found: dict[str, Any] = self._learner.dump()
+        return found
+
+    def _resumed_learner(self, settings: dict[str, Any], saved: Saved) -> Any:
+        held = Saved(settings, "settings.")
+        missing = held.word("missing", ("error", "mean"))
+        numbers = {f.name: _number(held, f.name, f.type) for f in fields(Plan)}
+        held.finish()
+        plan = Plan(**numbers)
+        if not plan.possible():
+            raise held.refuse("nu", "and the other numbers are not those of a detector")
+        return Densities.restored(plan, missing, saved)
+
+    # -- merging -------------------------------------------------------------------------------
+
+    def _counts_of_all(self, models: list[Any], start: list[Any]) -> dict[str, Any]:
+        """Return no recent scores: those of parts are none of the whole."""
+        return {} if len(models) == 1 else {"recent_": type(self.recent_)(self.recent)}
+
+
+def _number(held: Saved, name: str, kind: Any) -> Any:
+    return held.whole(name) if kind in (int, "int") else held.number(name, low=0.0)

@@ -1,0 +1,254 @@
+"""The learner of the self-tuning detector: densities instead of one f.
+
+To the estimators it is a learner with one output: the score of a row is log p, where a row as
+unusual comes once in 1/p usual rows, and the limit is the level that alerts lie below.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel import rules
+from onkel.core.density import DensityState, Plan, run
+from onkel.core.layout import Count, Level
+from onkel.expansions import Window
+from onkel.inputs import LARGEST
+from onkel.kernels import Laplacian
+from onkel.learner.densities_state import restored_state, widened_state
+from onkel.learner.settings import Settings
+from onkel.losses import Novelty
+from onkel.saved import Saved
+from onkel.scaling import Moments
+
+Array = NDArray[Any]
+
+VIEWS = ("rows", "whitened rows", "narrow whitened rows", "steps", "late means", "largest value",
+         "largest whitened value", "largest step")  # fmt: skip
+"""What speaks of a row, in the order of the core."""
+SPARSE = 1024
+"""Rows of a sparse matrix that are made dense at once."""
+
+
+@dataclass(frozen=True)
+class Fading:
+    """How the past fades, as the estimators ask a rule."""
+
+    memory: float
+    duration: float = np.inf
+    """Not by the clock."""
+
+
+class Densities:
+    """A detector's plan and state.
+
+    Parameters
+    ----------
+    plan : Plan
+        What was asked for.
+    features : int
+        Of a row.
+    dtype : dtype
+        In which rows come; all is computed from 64-bit numbers.
+    missing : {"error", "mean"}
+        What NaN means.
+    """
+
+    columns = 1
+    on_strings = False
+    clock = None
+    form = "densities"
+    mistakes = None
+
+    def __init__(self, plan: Plan, features: int, dtype: Any, missing: str) -> None:
+        self.plan, self.dtype, self.missing = plan, dtype, missing
+        self.state = DensityState.empty(features, plan)
+        self.rule = Fading(plan.memory)
+
+    # -- what estimators ask a learner -----------------------------------------------------------
+
+    @property
+    def settings(self) -> Settings:
+        """What it was made of, in the words of other learners."""
+        return Settings(
+            kernel=self.kernel, loss=Novelty(nu=self.plan.nu),
+            rule=rules.Norma(memory=self.plan.memory), expansion=Window(terms=self.plan.terms),
+            missing=self.missing,
+        )  # fmt: skip
+
+    @property
+    def kernel(self) -> Laplacian:
+        """The kernel of all views; each finds its own width."""
+        return Laplacian(1.0)
+
+    def count(self, which: Count) -> int:
+        """Return one of the whole numbers."""
+        return int(self.state.whole[which])
+
+    def level(self, which: Level) -> float:
+        """Return one of the real numbers."""
+        return float(self.state.real[which])
+
+    @property
+    def t(self) -> int:
+        """Number of examples learned."""
+        return self.count(Count.T)
+
+    @property
+    def size(self) -> int:
+        """Number of terms: of the sample of rows, and of that of late means."""
+        return self.count(Count.SIZE) + self.count(Count.LATE_SIZE)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of all that is kept."""
+        return self.state.nbytes
+
+    @property
+    def features(self) -> int:
+        """Of a row."""
+        return len(self.state.last)
+
+    @property
+    def moments(self) -> Moments:
+        """Running moments of the rows that were let in."""
+        found = Moments(self.features, self.plan.memory, float(np.finfo(self.dtype).eps))
+        found.seen[:] = self.level(Level.SEEN)
+        found.mean[:] = self.state.mean[0]
+        found.variance[:] = self.variance(0)
+        return found
+
+    def variance(self, kind: int) -> Array:
+        """Return the running variances of rows (0), steps (1) or late means (2)."""
+        cov = self.state.cov[kind]
+        found: Array = cov[0] if len(cov) == 1 < self.features else np.diagonal(cov)
+        return found
+
+    def copy(self) -> Self:
+        """Return an independent copy."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other.state = self.state.copy()
+        return other
+
+    def widened(self, values: Array) -> Densities:
+        """Return the learner with more features, which had these `values` in every row so far."""
+        other = self.copy()
+        other.state = widened_state(self.state, np.asarray(values, np.float64))
+        return other
+
+    def single_row(self) -> OneRow:
+        """Return what takes rows one by one."""
+        return OneRow(self)
+
+    def check_complete(self, rows: int) -> None:
+        """After a whole fit: nothing that settings ask for can be missing."""
+
+    def filled(self, X: Any) -> Any:
+        """Return rows with missing values as the means of their features."""
+        return np.where(np.isnan(X), self.state.mean[0], X) if self.missing == "mean" else X
+
+    def limits(self) -> Array:
+        """Return the level, below which a score is an alert."""
+        return self.state.real[[Level.LOG_ALPHA]]
+
+    def scores(self, X: Any, first: int = 0) -> Array:
+        """Return log p of each row, were it the next one; nothing changes."""
+        return self.judged(X)[0][:, :1]
+
+    def judged(self, X: Any, members: bool = False) -> tuple[Array, Array]:
+        """Judge rows, each as the next one: what :func:`onkel.core.density.run` returns."""
+        parts = [
+            run(self.plan, self.state, np.asarray(X[i : i + SPARSE], np.float64), None, members)
+            for i in range(0, max(len(X), 1), SPARSE)
+        ]
+        out, views = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return out, views
+
+    def learn(
+        self, X: Any, Y: Array, weight: Array, own: Array | None = None, first: int = 0,
+        times: Array | None = None,
+    ) -> tuple[Array, Array]:  # fmt: skip
+        """Learn rows in order; return scores and levels as they were before each row.
+
+        Rows have been checked, and no row can fail: all are learned.
+        """
+        found = [
+            run(self.plan, self.state, np.asarray(X[i : i + SPARSE], np.float64),
+                weight[i : i + SPARSE])[0]
+            for i in range(0, max(len(X), 1), SPARSE)
+        ]  # fmt: skip
+        out = np.concatenate(found)
+        return out[:, :1], out[:, 1:2]
+
+    # -- files ---------------------------------------------------------------------------------
+
+    def dump(self) -> dict[str, Any]:
+        """Return what a file must hold of the state; what was ranked is ranked again."""
+        arrays = {f.name: getattr(self.state, f.name).copy() for f in fields(self.state)}
+        del arrays["ranked"]
+        return {"dtype": str(np.dtype(self.dtype)), **arrays}
+
+    @classmethod
+    def restored(cls, plan: Plan, missing: str, saved: Saved) -> Self:
+        """Return the learner that a file holds."""
+        dtype = np.dtype(saved.word("dtype", ("float32", "float64")))
+        learner = cls(plan, 1, dtype, missing)
+        learner.state = restored_state(plan, saved)
+        return learner
+
+
+@dataclass
+class _Bound:
+    """What a single row left."""
+
+    score: float = 0.0
+
+
+class OneRow:
+    """Single rows, with as little around the core as can be."""
+
+    def __init__(self, learner: Densities) -> None:
+        self.learner, self.state = learner, learner.state
+        self.scores = np.zeros(1)
+        self.bound = _Bound()
+        self._weight = np.ones(1)
+
+    def holds(self, learner: Any) -> bool:
+        """Whether this is still the learner's state."""
+        return self.learner is learner and self.state is learner.state
+
+    def learn(self, row: Any, y: Any, time: Any = None) -> bool:
+        """Learn one row; False if it is not for here, and nothing changed."""
+        X = self._row(row)
+        if X is None or time is not None:
+            return False
+        out, _ = run(self.learner.plan, self.state, X, self._weight)
+        self.bound.score = out.item(0)
+        return True
+
+    def look(self, row: Any) -> bool:
+        """Leave the score of one row in `scores`; False if it is not for here."""
+        X = self._row(row)
+        if X is None:
+            return False
+        self.scores[0] = run(self.learner.plan, self.state, X, None)[0][0, 0]
+        return True
+
+    def _row(self, row: Any) -> Array | None:
+        """Return the row as a matrix of plain numbers, None for anything else."""
+        if row.__class__ not in (np.ndarray, list, tuple):
+            return None
+        try:
+            found = np.asarray(row)
+        except ValueError:
+            return None
+        if found.dtype.kind not in "fiu" or found.shape != self.state.last.shape:
+            return None
+        X = found.astype(np.float64).reshape(1, -1)
+        if self.learner.dtype == np.float32:
+            X = X.astype(np.float32).astype(np.float64)
+        return X if np.abs(X).max() <= LARGEST else None
