@@ -241,4 +241,8 @@ def _plan(plan: Plan) -> Any:
 
 
 def _state(state: DensityState) -> Any:
-    return core.compiled.DensityState(*vars(state).values())
+    try:
+        return core.compiled.DensityState(*vars(state).values())
+    except TypeError:  # arrays that cannot be written to, such as a mapped file's
+        vars(state).update(vars(state.copy()))
+        return core.compiled.DensityState(*vars(state).values())
