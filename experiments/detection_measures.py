@@ -1,10 +1,11 @@
 """How well anomalies are found: by rank (AUC, AP), by range (VUS-PR), by alerts.
 
 A score is the higher, the stranger the row. VUS-PR (Paparrizos et al. 2022, "Volume under the
-surface") forgives scores that come a little early or late: labels fade over `l` rows to both sides
-of an anomaly, as sqrt(1 - distance / l) up to a distance of l / 2; precision and recall are of those
-labels, recall counts half of what was faded in, and is multiplied by the share of (faded)
-anomalies that hold an alert. The area under precision over recall is averaged over l = 0, ..., 100.
+surface") forgives scores that come a little early or late: labels fade to both sides of an anomaly,
+as sqrt(1 - distance / l) up to a distance of l / 2; precision and recall are of those labels, what
+was faded in and is missed costs nothing, and recall is multiplied by the share of (faded) anomalies
+that hold an alert. The area under precision over recall is averaged over l = 0, ..., 100. It is the
+authors' own code's, except that every score is a threshold, not 250 of them.
 """
 
 from __future__ import annotations
@@ -44,13 +45,13 @@ def faded(y: np.ndarray, length: int) -> np.ndarray:
     """Return labels that fade over length / 2 rows to both sides.
 
     >>> faded(np.array([0, 0, 0, 1, 0, 0, 0]), 4).round(2).tolist()
-    [0.0, 0.71, 0.87, 1.0, 0.87, 0.0, 0.0]
+    [0.0, 0.71, 0.87, 1.0, 0.87, 0.71, 0.0]
     """
     label = y.astype(float)
     for first, stop in ranges(y):
-        after = np.arange(stop - 1, min(stop - 1 + length // 2, len(y)))
+        after = np.arange(stop, min(stop + length // 2, len(y)))
         before = np.arange(max(first - length // 2, 0), first)
-        label[after] += np.sqrt(1 - (after - (stop - 1)) / max(length, 1))
+        label[after] += np.sqrt(1 - (after - stop + 1) / max(length, 1))
         label[before] += np.sqrt(1 - (first - before) / max(length, 1))
     return np.minimum(label, 1.0)
 
@@ -64,10 +65,10 @@ def _area(y: np.ndarray, score: np.ndarray, order: np.ndarray, length: int) -> f
     label = faded(y, length)
     sorted_score = score[order]
     last = np.flatnonzero(np.append(sorted_score[1:] != sorted_score[:-1], True))
-    hits = np.cumsum(label[order])[last]
+    hits, core = np.cumsum(label[order])[last], np.cumsum(y[order])[last]
     highest = np.sort([score[a:b].max() for a, b in ranges(label)])
     found = 1 - np.searchsorted(highest, sorted_score[last]) / len(highest)
-    recall = np.minimum(hits / ((y.sum() + label.sum()) / 2), 1) * found
+    recall = np.minimum(hits / (y.sum() + (hits - core) / 2), 1) * found
     return float(np.diff(recall, prepend=0.0) @ (hits / (last + 1)))
 
 
@@ -105,3 +106,19 @@ def alert_shares(y: np.ndarray, alerts: np.ndarray) -> dict[str, float]:
         "episodes": float(np.mean([alerts[a:b].any() for a, b in spans])) if len(spans) else np.nan,
         "outside": float(alerts[y == 0].mean()),
     }
+
+
+def likelihood(score: np.ndarray, recent: int = RECENT) -> np.ndarray:
+    """Return scores in spreads above the mean of the `recent` before them: NAB's likelihood.
+
+    NAB takes the normal tail probability of this, which has the same order.
+    """
+    sums, squares = (np.append(0.0, np.cumsum((score - score[0]) ** power)) for power in (1, 2))
+    t = np.arange(len(score))
+    start = np.maximum(t - recent, 0)
+    n = np.maximum(t - start, 1)
+    mean = (sums[t] - sums[start]) / n
+    variance = np.maximum((squares[t] - squares[start]) / n - mean**2, 0)
+    floor = 1e-12 * (1 + mean**2)
+    found: np.ndarray = (score - score[0] - mean) / np.sqrt(np.maximum(variance, floor))
+    return found

@@ -1,4 +1,4 @@
-"""Detectors with the same information as onkel's: each row is judged before it is learned, in order.
+"""Detectors with the same information as onkel's: a row is judged before it is learned, in order.
 
 All get raw rows; where a scale matters they standardise by running moments. Every function takes
 the rows and returns how strange each was, the higher the stranger. They are written for many rows
@@ -74,6 +74,21 @@ def _inverse(cov: np.ndarray, shrink: float) -> np.ndarray:
     correlation = (1 - shrink) * cov / np.outer(spread, spread)
     np.fill_diagonal(correlation, 1.0)
     return np.linalg.inv(correlation) / np.outer(spread, spread)
+
+
+def smoothed(memory: int, span: int = 10) -> Detect:
+    """A control chart: the z-score of a short fading mean of the rows."""
+    whole = z_scores(memory)
+
+    def detect(X: np.ndarray) -> np.ndarray:
+        keep, total, weight = 1 - 2 / (span + 1), np.zeros(X.shape[1]), 0.0
+        means = np.zeros_like(X)
+        for t, x in enumerate(X):
+            total, weight = keep * total + x, keep * weight + 1
+            means[t] = total / weight
+        return whole(means)
+
+    return detect
 
 
 # -- neighbours ------------------------------------------------------------------------------------
@@ -166,15 +181,16 @@ def _steps(n: int, every: int) -> list[tuple[int, int]]:
 
 
 PEERS: dict[str, Detect] = {
-    "z-score, 1000": z_scores(1000),
-    "z-score, 20000": z_scores(20_000),
-    "largest z, 1000": z_scores(1000, worst=True),
-    "largest z, 20000": z_scores(20_000, worst=True),
-    "neighbours, 1000": neighbours(),
-    "neighbours, 20000 thinned": thinned(),
-    "isolation forest, 1000": forest(),
-    "isolation forest, 20000 thinned": forest(memory=20_000),
-    "Mahalanobis, 1000": mahalanobis(1000),
-    "Mahalanobis, 20000": mahalanobis(20_000),
-    "local outlier factor, 1000": local_outliers(),
+    "z-score 1000": z_scores(1000),
+    "z-score 20000": z_scores(20_000),
+    "largest z 1000": z_scores(1000, worst=True),
+    "largest z 20000": z_scores(20_000, worst=True),
+    "smoothed z 20000": smoothed(20_000),
+    "neighbours 1000": neighbours(),
+    "neighbours 20000 thinned": thinned(),
+    "isolation forest 1000": forest(),
+    "isolation forest 20000 thinned": forest(memory=20_000),
+    "Mahalanobis 1000": mahalanobis(1000),
+    "Mahalanobis 20000": mahalanobis(20_000),
+    "local outlier factor 1000": local_outliers(),
 }
