@@ -193,15 +193,25 @@ def _listed(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run, print, write reports/detection.txt, .json and -1.png."""
+def options(argv: list[str] | None) -> argparse.Namespace:
+    """Read the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="every fifth stream, a few peers")
     parser.add_argument("--only", default="", help="sets, by comma, or behaviour")
     parser.add_argument("--contender", default="", help="names, by comma")
     parser.add_argument("--fresh", action="store_true", help="do not use what is kept")
     parser.add_argument("--million", action="store_true", help="rates over a million rows")
-    args = parser.parse_args(argv)
+    return parser.parse_args(argv)
+
+
+def run(quick: bool, data: Path | None) -> Study:
+    """Run all sets, all contenders."""
+    return study(options(["--quick"] if quick else []), data)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run, print, write reports/detection.txt, .json and -1.png."""
+    args = options(argv)
     began = time.perf_counter(), time.process_time()
     made = study(args, harness.data_folder())
     seconds = time.perf_counter() - began[0], time.process_time() - began[1]

@@ -3,9 +3,9 @@
 Rows have eight features, standard normal where nothing else is said; nu = 0.01.
 
 - *Bursts*: 5000 usual rows, then 40 or 400 faulty ones, then 6000 usual rows among which one in 200
-  is odd. Faults are a *shift* (each feature moved by 4 spreads) or *wild* (each feature with 5 times
-  its spread); odd rows have *one* feature at 5 spreads to either side, or *all*. Counted are the
-  alerts in the burst, and the share of odd rows seen within 1000 rows of its end, and later.
+  is odd. Faults are a *shift* (features moved by 4 spreads) or *wild* (features with 5 times their
+  spread); odd rows have *one* feature at 5 spreads to either side, or *all*. Counted are the alerts
+  in the burst, and the share of odd rows seen within 1000 rows of its end, and later.
 - *Rate*: alerts from row 2000 on, as a multiple of nu, on streams whose law never changes: normal,
   heavy-tailed (Student's t of three degrees), uniform, a mixture of four clusters, and normal rows
   that depend on the row before (correlation 0.9); and the least and the most of 10 000 rows.

@@ -57,7 +57,9 @@ def wins(runs: Runs) -> dict[str, int]:
     for groups in found.values():
         for group, value in groups.items():
             best[group] = max(value, best.get(group, 0.0))
-    return {name: sum(v >= best[g] for g, v in groups.items()) for name, groups in found.items()}
+    return {
+        name: sum(v >= best[g] - 1e-9 for g, v in groups.items()) for name, groups in found.items()
+    }
 
 
 def board(runs: Runs) -> list[Row]:
