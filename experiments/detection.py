@@ -161,7 +161,7 @@ def runs(name: str, streams: list[Stream], chosen: dict[str, Judge], fresh: bool
     """Run the contenders on a set; onkel's always anew."""
     found = []
     for contender, judge in chosen.items():
-        if others.too_slow(contender, name):
+        if others.left_out(contender, name):
             continue
         for stream in streams:
             again = fresh or contender.startswith("onkel")

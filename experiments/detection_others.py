@@ -136,11 +136,11 @@ SLOW = {
     "rrcf": ("asd", "batadal", "nab", "faults", "generated", "smap", "smd"),
 }
 """Contenders, and the sets they are left out of: milliseconds for every row."""
-ONE_VALUE = ("stumpy: stumpi",)
-"""Contenders that take series of one value only."""
+ONE_VALUE = ("stumpy: stumpi", "lagged neighbours 20000", "lagged Mahalanobis 20000")
+"""Contenders for series of one value only."""
 
 
-def too_slow(contender: str, name: str) -> bool:
+def left_out(contender: str, name: str) -> bool:
     """Whether a contender is left out of a set."""
     return name in SLOW.get(contender, ()) or (contender in ONE_VALUE and name != "nab")
 

@@ -132,6 +132,16 @@ def thinned(memory: int = 20_000, kept: int = 1000, k: int = 10) -> Detect:
     return detect
 
 
+def lagged(detect: Detect, lags: int = 8) -> Detect:
+    """A detector that sees the last rows side by side."""
+
+    def look(X: np.ndarray) -> np.ndarray:
+        past = np.maximum(np.arange(len(X))[:, None] - np.arange(lags), 0)
+        return detect(X[past].reshape(len(X), -1))
+
+    return look
+
+
 # -- refitted now and then -------------------------------------------------------------------------
 
 
@@ -193,4 +203,6 @@ PEERS: dict[str, Detect] = {
     "Mahalanobis 1000": mahalanobis(1000),
     "Mahalanobis 20000": mahalanobis(20_000),
     "local outlier factor 1000": local_outliers(),
+    "lagged neighbours 20000": lagged(thinned()),
+    "lagged Mahalanobis 20000": lagged(mahalanobis(20_000)),
 }
