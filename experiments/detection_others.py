@@ -145,10 +145,6 @@ def left_out(contender: str, name: str) -> bool:
     return name in SLOW.get(contender, ()) or (contender in ONE_VALUE and name != "nab")
 
 
-def available() -> dict[str, Detect]:
-    """Return those whose packages are there, and say which are not."""
-    found = {name: detect for name, (module, detect) in OTHERS.items() if find_spec(module)}
-    absent = [name for name in OTHERS if name not in found]
-    if absent:
-        print("not installed:", "; ".join(absent))
-    return found
+def absent(contender: str) -> bool:
+    """Whether a contender's package is not there."""
+    return contender in OTHERS and find_spec(OTHERS[contender][0]) is None

@@ -179,8 +179,8 @@ def figures(found: dict[str, Runs]) -> list[tuple[str, Any]]:
                 axis.plot([value], [-at], "D", color=colour, ms=7, zorder=3)
         if peers:
             best = max(peers, key=lambda n: peers[n])
-            axis.annotate(best, (peers[best], -at), (0, 6), textcoords="offset points", fontsize=7,
-                          ha="center")  # fmt: skip
+            axis.annotate(best, (peers[best], -at), (4, 6), textcoords="offset points", fontsize=7,
+                          ha="right")  # fmt: skip
     axis.axvline(0.5, color=writing.INK, lw=0.8, ls=":")
     axis.set_yticks([-k for k in range(len(columns))], list(columns))
     axis.set(xlabel="mean AUC", ylim=(-len(columns) + 0.4, 0.7))
