@@ -173,12 +173,12 @@ def runs(name: str, streams: list[Stream], chosen: dict[str, Judge], fresh: bool
     """Run the contenders on a set; onkel's always anew."""
     found = []
     for contender, judge in chosen.items():
-        if others.left_out(contender, name):
+        absent = others.absent(contender)
+        kept = all(_path(contender, stream).exists() for stream in streams)
+        if others.left_out(contender, name) or (absent and not kept):  # no mean over a part
             continue
         for stream in streams:
-            if others.absent(contender) and not _path(contender, stream).exists():
-                continue
-            again = (fresh and not others.absent(contender)) or contender.startswith("onkel")
+            again = (fresh and not absent) or contender.startswith("onkel")
             found.append(judged(contender, judge, stream, again))
             measure(found[-1], name not in sets.UNORDERED)
     return found
