@@ -149,4 +149,5 @@ def tables(judges: dict[str, Judge], quick: bool, million: bool) -> list[tuple[s
         made["Rate"] += [head | row for row in rates(judge, long)]
         made["Shift"].append(head | shift(judge, seeds))
         made["Youth"].append(head | youth(judge, seeds))
-    return [(f"{what}, {seeds} seeds", rows) for what, rows in made.items() if rows]
+    captions = {what: f"{what}, {seeds} seeds" for what in made} | {"Rate": "Rate, one stream each"}
+    return [(captions[what], rows) for what, rows in made.items() if rows]
