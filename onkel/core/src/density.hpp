@@ -25,6 +25,7 @@ constexpr int64_t kTailLeast = 10, kLastLeast = 20;  // scores in a tail, at lea
 constexpr double kKnown = 200;       // joined scores that make a distribution of their own
 constexpr double kGross = 2.3;       // below the level by a factor of ten
 constexpr double kLoud = 20;         // a view's score beyond this is tempered
+constexpr double kTurnCost = 2;      // what whitened rows must be ahead by where order is none
 constexpr double kReachCost = 2.5;   // what a largest coordinate must be ahead by
 constexpr double kLog2 = 0.69314718055994530942;
 
@@ -438,7 +439,8 @@ struct Machine {
   void refresh() {
     const int64_t t = whole(onkel::kCountT);
     if (t < plan.young || t < whole(onkel::kCountRefresh)) return;
-    whole(onkel::kCountRefresh) = t + std::max<int64_t>(5, std::min<int64_t>(t / 8, 1000));
+    whole(onkel::kCountRefresh) =
+        t + std::max<int64_t>(5, std::min(t / 8, static_cast<int64_t>(plan.memory / 4)));
     take_metric(kRows, static_cast<double>(t));
     take_metric(kSteps, static_cast<double>(t));
     take_metric(kLate, static_cast<double>(t));
@@ -535,15 +537,15 @@ struct Machine {
     const double tied = tie();
     look(x, step.data());
     double part[8] = {};
+    meet_once(1);
+    part[1] = tail_score(white, met[1], 0);
     if (tied < 1) {
       meet_once(0);
       part[0] = tail_score(plain, met[0], 0);
       part[5] = reach_score(plain, q(0));
     }
     if (tied > 0) {
-      meet_once(1);
       meet_once(2);
-      part[1] = tail_score(white, met[1], 0);
       part[2] = tail_score(white, met[1], 1);
       part[3] = tail_score(steps, met[2], 0);
       part[6] = reach_score(white, q(1));
@@ -558,7 +560,7 @@ struct Machine {
     const auto with = [](double score, double reach) {
       return std::max(score, reach - kReachCost);
     };
-    *joined = (1 - tied) * loud(with(part[0], part[5])) +
+    *joined = (1 - tied) * loud(std::max(with(part[0], part[5]), part[1] - kTurnCost)) +
               tied * (loud(with((part[1] + part[2]) / 2, part[6])) +
                       loud(with(part[3], part[7])) / 2 + loud(part[4]));
     *score = rank_score(*joined, tied);
