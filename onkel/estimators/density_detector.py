@@ -28,7 +28,7 @@ MOST_WARMUP = 2000
 _ACCEPTS = {
     "nu": Accept(low=0, low_open=True, high=1, high_open=True),
     "memory": Accept(low=100, high=1e15, hint="It counts rows, for example 10000."),
-    "terms": Accept(low=100, high=10_000_000, whole=True, hint="For example 1000."),
+    "terms": Accept(low=20, high=10_000_000, whole=True, hint="For example 1000."),
     "warmup": Accept(low=0, high=2**62, whole=True, none=True,
                      hint="It counts examples; None takes it from the number of features."),
     "recent": Accept(low=1, high=2**31, whole=True, hint="It counts scores, for example 1000."),
