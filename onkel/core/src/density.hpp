@@ -25,7 +25,7 @@ constexpr int64_t kTailLeast = 10, kLastLeast = 20;  // scores in a tail, at lea
 constexpr double kKnown = 200;       // joined scores that make a distribution of their own
 constexpr double kGross = 2.3;       // below the level by a factor of ten
 constexpr double kLoud = 20;         // a view's score beyond this is tempered
-constexpr double kTurnCost = 2;      // what whitened rows must be ahead by where order is none
+constexpr double kTurnCost = 3;      // what whitened rows must be ahead by where order is none
 constexpr double kReachCost = 2.5;   // what a largest coordinate must be ahead by
 constexpr double kLog2 = 0.69314718055994530942;
 
@@ -55,6 +55,7 @@ struct View {
   float* reach;          // [places] the largest coordinate
   const uint8_t* marks;  // [places] whether a term once raised an alert, or null
   int widths;            // 2: four times narrower, too
+  bool round;            // distances as the crow flies, which no turning changes; else by the axes
   double* width;
   double *edge, *slope;              // of the tail, one for each width
   double *reach_edge, *reach_slope;  // of the largest coordinates
@@ -66,10 +67,20 @@ inline float reach_of(const float* q, int64_t d) {
   return most;
 }
 
+inline VecF root(VecF x) {
+  for (int k = 0; k < kWF; ++k) x[k] = std::sqrt(x[k]);
+  return x;
+}
+
 // The distances of a row to all terms; returns the least.
-inline float distances(const View& v, const float* q, float* out) {
+template <bool kRound>
+inline float distances_as(const View& v, const float* q, float* out) {
   constexpr int kAtOnce = 4;  // sums that do not wait for each other
   const int64_t whole = (v.count + kWF - 1) / kWF * kWF;
+  const auto gap = [](VecF a, VecF b) {
+    const VecF x = a - b;
+    return kRound ? x * x : magnitude(x);
+  };
   VecF least = broadcast<VecF>(3e38f);
   int64_t i = 0;
   for (; i + kAtOnce * kWF <= whole; i += kAtOnce * kWF) {
@@ -77,9 +88,10 @@ inline float distances(const View& v, const float* q, float* out) {
     for (int64_t j = 0; j < v.d; ++j) {
       const float* z = v.z + j * v.places + i;
       const VecF own = broadcast<VecF>(q[j]);
-      for (int k = 0; k < kAtOnce; ++k) sum[k] = sum[k] + magnitude(load<VecF>(z + k * kWF) - own);
+      for (int k = 0; k < kAtOnce; ++k) sum[k] = sum[k] + gap(load<VecF>(z + k * kWF), own);
     }
     for (int k = 0; k < kAtOnce; ++k) {
+      if (kRound) sum[k] = root(sum[k]);
       store(out + i + k * kWF, sum[k]);
       least = sum[k] < least ? sum[k] : least;
     }
@@ -87,13 +99,18 @@ inline float distances(const View& v, const float* q, float* out) {
   for (; i < whole; i += kWF) {
     VecF sum = VecF{};
     for (int64_t j = 0; j < v.d; ++j)
-      sum = sum + magnitude(load<VecF>(v.z + j * v.places + i) - broadcast<VecF>(q[j]));
+      sum = sum + gap(load<VecF>(v.z + j * v.places + i), broadcast<VecF>(q[j]));
+    if (kRound) sum = root(sum);
     store(out + i, sum);
     least = sum < least ? sum : least;
   }
   float found = least[0];
   for (int k = 1; k < kWF; ++k) found = std::min(found, least[k]);
   return found;
+}
+
+inline float distances(const View& v, const float* q, float* out) {
+  return v.round ? distances_as<true>(v, q, out) : distances_as<false>(v, q, out);
 }
 
 inline VecF raised(VecF e, int w) {
@@ -153,9 +170,8 @@ inline double tail_score(const View& v, const Met& met, int w) {
 }
 
 // The same of a row's largest coordinate.
-inline double reach_score(const View& v, const float* q) {
+inline double reach_score(const View& v, float own) {
   const double n = static_cast<double>(v.count);
-  const float own = reach_of(q, v.d);
   if (own > *v.reach_edge) {
     const double k = static_cast<double>(in_tail(v.count, kTailShare, kTailLeast));
     return std::log(n / k) + (own - *v.reach_edge) / *v.reach_slope;
@@ -199,7 +215,8 @@ inline void fit_tails(const View& v, float* buffer) {
 }
 
 // Put a row in a place, new (place == count) or another term's; `met` is what it met there.
-inline void put(View& v, int64_t place, const float* q, const Met& met, float* buffer) {
+inline void put(View& v, int64_t place, const float* q, float reach, const Met& met,
+                float* buffer) {
   const int64_t whole = (v.count + kWF - 1) / kWF * kWF;
   if (place < v.count) {
     float* old = buffer + v.places;
@@ -227,7 +244,7 @@ inline void put(View& v, int64_t place, const float* q, const Met& met, float* b
     sums[place] = static_cast<float>(std::max(own, 0.0));
   }
   for (int64_t j = 0; j < v.d; ++j) v.z[j * v.places + place] = q[j];
-  v.reach[place] = reach_of(q, v.d);
+  v.reach[place] = reach;
   if (place == v.count) ++v.count;
 }
 
@@ -276,7 +293,6 @@ inline void settle(View& v, float* buffer) {
   std::vector<float> q(static_cast<size_t>(v.d));
   for (int64_t i = 0; i < v.count; ++i) {
     for (int64_t j = 0; j < v.d; ++j) q[static_cast<size_t>(j)] = v.z[j * v.places + i];
-    v.reach[i] = reach_of(q.data(), v.d);
     const Met met = meet(v, q.data(), buffer);
     for (int w = 0; w < v.widths; ++w) {
       const double self = met.values[i],
@@ -303,6 +319,7 @@ struct Machine {
   std::vector<double> centered, step, mean;
   Met met[3];
   bool found[3] = {};
+  float row_reach = 0, step_reach = 0;
 
   Machine(const DensityPlan& plan, Density& s)
       : plan(plan),
@@ -320,13 +337,14 @@ struct Machine {
              s.late_sums + s.late_places,
              nullptr,
              1,
+             true,
              s.real + onkel::kLevelWidth + 3,
              s.real + onkel::kLevelEdge + 4,
              s.real + onkel::kLevelSlope + 4,
              s.real + onkel::kLevelEdge + 8,
              s.real + onkel::kLevelSlope + 8},
         buffers(static_cast<size_t>(5 * (std::max(s.places, s.late_places) + kWF + s.d))),
-        query(static_cast<size_t>(4 * s.d)),
+        query(static_cast<size_t>(5 * s.d)),
         centered(static_cast<size_t>(s.d)),
         step(static_cast<size_t>(s.d)),
         mean(static_cast<size_t>(s.d)) {}
@@ -346,6 +364,7 @@ struct Machine {
             s.sums + (4 + k) * s.places,
             s.marks,
             widths,
+            k > 0,
             s.real + onkel::kLevelWidth + k,
             s.real + onkel::kLevelEdge + first,
             s.real + onkel::kLevelSlope + first,
@@ -432,7 +451,8 @@ struct Machine {
       turned[i] = full ? held(dot(t + i * d, z, i + 1)) : static_cast<float>(z[i]);
   }
 
-  void place(View& v, int64_t i, const float* q) {
+  void place(View& v, int64_t i, const float* q, float reach) {
+    v.reach[i] = reach;
     for (int64_t j = 0; j < d; ++j) v.z[j * v.places + i] = q[j];
   }
 
@@ -446,14 +466,14 @@ struct Machine {
     take_metric(kLate, static_cast<double>(t));
     for (int64_t i = 0; i < plain.count; ++i) {
       seen_as(kRows, s.raw + i * d, q(0), q(1));
-      place(plain, i, q(0));
-      place(white, i, q(1));
-      seen_as(kSteps, s.raw + (s.places + i) * d, nullptr, q(2));
-      place(steps, i, q(2));
+      place(plain, i, q(0), reach_of(q(0), d));
+      place(white, i, q(1), reach_of(q(0), d));
+      seen_as(kSteps, s.raw + (s.places + i) * d, q(4), q(2));
+      place(steps, i, q(2), reach_of(q(4), d));
     }
     for (int64_t i = 0; i < late.count; ++i) {
       seen_as(kLate, s.late_raw + i * d, nullptr, q(3));
-      place(late, i, q(3));
+      place(late, i, q(3), 0);
     }
     for (View* v : {&plain, &white, &steps, &late}) settle(*v, buffer(4));
     whole(onkel::kCountFresh) = whole(onkel::kCountLateFresh) = 0;
@@ -486,7 +506,7 @@ struct Machine {
       m[j] += a * e;
       v[j] = (1 - a) * (v[j] + a * e2);
       w[j] += a * (r * r - w[j]);
-      fourth[j] += a * (e2 * e2 - fourth[j]);
+      fourth[j] = (1 - a) * (fourth[j] + a * e2 * e2);
     }
   }
 
@@ -513,7 +533,9 @@ struct Machine {
   // See a row and its step in the views of the sample; what they meet there is found when needed.
   void look(const double* x, const double* step_) {
     seen_as(kRows, x, q(0), q(1));
-    seen_as(kSteps, step_, nullptr, q(2));
+    seen_as(kSteps, step_, q(4), q(2));
+    row_reach = reach_of(q(0), d);
+    step_reach = reach_of(q(4), d);
     std::fill_n(found, 3, false);
   }
 
@@ -542,14 +564,14 @@ struct Machine {
     if (tied < 1) {
       meet_once(0);
       part[0] = tail_score(plain, met[0], 0);
-      part[5] = reach_score(plain, q(0));
+      part[5] = reach_score(plain, row_reach);
     }
     if (tied > 0) {
       meet_once(2);
       part[2] = tail_score(white, met[1], 1);
       part[3] = tail_score(steps, met[2], 0);
-      part[6] = reach_score(white, q(1));
-      part[7] = reach_score(steps, q(2));
+      part[6] = reach_score(white, row_reach);
+      part[7] = reach_score(steps, step_reach);
       if (late.count >= plan.young && *late.width) {
         seen_as(kLate, mean.data(), nullptr, q(3));
         part[4] = tail_score(late, meet(late, q(3), buffer(3)), 0);
@@ -620,9 +642,9 @@ struct Machine {
     } else {
       if (!known) look(x, step_);
       for (int k = 0; k < 3; ++k) meet_once(k);
-      put(plain, at, q(0), met[0], buffer(4));
-      put(white, at, q(1), met[1], buffer(4));
-      put(steps, at, q(2), met[2], buffer(4));
+      put(plain, at, q(0), row_reach, met[0], buffer(4));
+      put(white, at, q(1), row_reach, met[1], buffer(4));
+      put(steps, at, q(2), step_reach, met[2], buffer(4));
       if (++whole(onkel::kCountFresh) * 50 > plain.count) {
         for (View* v : {&plain, &white, &steps}) fit_tails(*v, buffer(4));
         whole(onkel::kCountFresh) = 0;
@@ -650,7 +672,7 @@ struct Machine {
       } else {
         seen_as(kLate, x, nullptr, q(3));
         const Met there = meet(late, q(3), buffer(3));
-        put(late, at, q(3), there, buffer(4));
+        put(late, at, q(3), 0, there, buffer(4));
         if (++whole(onkel::kCountLateFresh) * 50 > late.count) {
           fit_tails(late, buffer(4));
           whole(onkel::kCountLateFresh) = 0;
@@ -735,7 +757,7 @@ void density(const DensityPlan& plan, Density& s) {
     machine.judge(row.data(), &joined, &score, s.members ? s.members + i * 9 : nullptr);
     const double level = s.real[onkel::kLevelLogAlpha];
     const bool alert = s.whole[onkel::kCountT] >= plan.warmup && -score < level;
-    s.out[i * 4] = -score;
+    s.out[i * 4] = 0 - score;  // 0, not -0, where nothing is known
     s.out[i * 4 + 1] = level;
     s.out[i * 4 + 2] = alert;
     s.out[i * 4 + 3] = joined;
