@@ -24,7 +24,7 @@ constexpr double kLastShare = 0.02;  // the same of the joined scores
 constexpr int64_t kTailLeast = 10, kLastLeast = 20;  // scores in a tail, at least
 constexpr double kKnown = 200;       // joined scores that make a distribution of their own
 constexpr double kGross = 2.3;       // below the level by a factor of ten
-constexpr double kLoud = 20;         // a view's score beyond this is tempered
+constexpr double kLoud = 40;         // a view's score beyond this is tempered
 constexpr double kTurnCost = 3;      // what whitened rows must be ahead by where order is none
 constexpr double kReachCost = 2.5;   // what a largest coordinate must be ahead by
 constexpr double kLog2 = 0.69314718055994530942;
