@@ -167,7 +167,7 @@ detect_options: list[Wrap] = [
     _option(MODEL, "--nu", type=float, metavar="SHARE",
             help="Promised alert rate: 0.05 by default."),
     _option(MODEL, "--support", type=float, metavar="SHARE",
-            help="Share of the rows that is learned from: 0.1 by default."),
+            help="Share of the rows that is learned from: that of the alerts by default."),
     _option(MODEL, "--learn-alerts/--no-learn-alerts", default=True, show_default=True,
             help="Whether alerts are learned, and so become usual."),
     _option(MODEL, "--warmup", type=click.IntRange(0), default=0, show_default=True,

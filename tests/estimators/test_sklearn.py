@@ -151,7 +151,7 @@ def test_clone_and_set_params():
     with pytest.raises(ValueError, match="Invalid parameter 'speed'"):
         copy.set_params(speed=3)
     det = NoveltyDetector().set_params(rule__memory=500)
-    assert (det.rule.threshold_rate, det.rule.support_rate) == (3.0, 0.1)  # the detector's own
+    assert det.rule == rules.Norma(memory=500)  # the paper's, with another memory
 
 
 def learner_of(model):
