@@ -3,12 +3,11 @@
 from onkel.estimators.classifier import KernelClassifier
 from onkel.estimators.detector import NoveltyDetector
 from onkel.estimators.linear import LinearClassifier, LinearRegressor
-from onkel.estimators.mixtures import Classifier, Detector, Regressor
+from onkel.estimators.mixtures import Classifier, Regressor
 from onkel.estimators.regressor import KernelRegressor
 
 __all__ = [
     "Classifier",
-    "Detector",
     "KernelClassifier",
     "KernelRegressor",
     "LinearClassifier",
