@@ -286,14 +286,6 @@ def test_bad_arguments_are_told_before_the_query_starts(case, spark):
         keyed(frame, detector(), **options)
 
 
-class Silent(NoveltyDetector):
-    """A detector that gives no reasons."""
-
-    @property
-    def explain(self):
-        raise AttributeError("explain")
-
-
 def test_a_model_must_fit_its_columns(spark):
     frame = spark.createDataFrame([], SCHEMA)
     options = {"key": "device", "time": "at", "features": FEATURES}
@@ -301,8 +293,6 @@ def test_a_model_must_fit_its_columns(spark):
         keyed(frame, KernelRegressor(), **options)
     with pytest.raises(ValueError, match="explain and alerts_only are for detectors"):
         keyed(frame, KernelRegressor(), target="a", explain=1, **options)
-    with pytest.raises(ValueError, match="a Silent explains nothing"):
-        keyed(frame, Silent(), explain=1, **options)
     with pytest.raises(TypeError, match="model must be an estimator of onkel's; got 'norma'"):
         keyed(frame, "norma", **options)
     with pytest.raises(TypeError, match="events must be a Spark DataFrame; got DataFrame"):
