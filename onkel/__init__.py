@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     )
     from onkel.estimators import (
         Classifier,
-        Detector,
         KernelClassifier,
         KernelRegressor,
         LinearClassifier,
@@ -38,7 +37,6 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Classifier",
-    "Detector",
     "KernelClassifier",
     "KernelRegressor",
     "LinearClassifier",

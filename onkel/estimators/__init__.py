@@ -9,7 +9,6 @@ from onkel.estimators.regressor import KernelRegressor
 
 __all__ = [
     "Classifier",
-    "Detector",
     "KernelClassifier",
     "KernelRegressor",
     "LinearClassifier",
