@@ -32,8 +32,8 @@ from onkel.gpu.memory import gb
 
 Array = NDArray[Any]
 
-TILE = 2**23
-"""Distances that are held at once: 32 MB, several times."""
+TILE = 2**22
+"""Distances that are held at once: 16 MB, several times, within the reach of a GPU's cache."""
 ONE_BY_ONE = 64
 """Features up to which distances are added up one by one; with more, in PyTorch's own way."""
 ROUNDING = 1e-6
@@ -148,7 +148,7 @@ class Judge:
 
     def _copy(self, state: DensityState) -> None:
         def put(array: Array) -> Any:
-            return send(array, self.device)
+            return torch.from_numpy(np.array(array)).to(self.device)
 
         n, late, real = int(state.whole[Count.SIZE]), int(state.whole[Count.LATE_SIZE]), state.real
         z, sums = put(state.z[:, :, :n]), put(state.sums[:, :n])
@@ -167,13 +167,18 @@ class Judge:
     def judged(self, X: Any) -> tuple[Array, Array]:
         """Judge rows, an array or a tensor; return what :func:`onkel.core.density.run` does."""
         try:
-            rows = X.to(self.device) if isinstance(X, torch.Tensor) else send(X, self.device)
+            rows = self._sent(X)
             step = max(TILE // self.plain.count, 1)
             found = [self._tile(rows[i : i + step].double()) for i in range(0, len(rows), step)]
             out, parts = (torch.cat(column).cpu().numpy() for column in zip(*found, strict=True))
         except torch.OutOfMemoryError as error:
             raise self._refused(error) from None
         return out, parts
+
+    def _sent(self, X: Any) -> Any:
+        if isinstance(X, torch.Tensor):
+            return X.to(self.device)
+        return send(X if X.flags.writeable else X.copy(), self.device)  # else PyTorch warns
 
     def _refused(self, error: Exception) -> MemoryError:
         return MemoryError(
@@ -227,7 +232,8 @@ class Judge:
     def _mean(self, x: Any) -> Any:
         """Return the running means with each row as the next one."""
         fade = 1 - 2 / (self.plan.span + 1)
-        return (fade * self.smooth + x) / (fade * self.state.real[Level.SMOOTH_MASS] + 1)
+        mass = fade * float(self.state.real[Level.SMOOTH_MASS]) + 1
+        return (fade * self.smooth + x) / mass
 
     def _joined(self, parts: Any) -> Any:
         """No view drowns the others: beyond LOUD a score counts by its logarithm."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 import copy
 import pickle
 import re
+import subprocess
+import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -182,6 +185,18 @@ def test_tensors(rng):
     assert files.dumps(a) == files.dumps(b)
 
 
+def test_arrays_that_cannot_be_written_to(rng, tmp_path):
+    """Rows, and a model's own arrays: nothing is said, and nothing written."""
+    X = stream(rng, 1000, 3, 0.9)
+    _, b = both(X)
+    b.save(tmp_path / "model")
+    again = onkel.load(tmp_path / "model")
+    X.setflags(write=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.array_equal(again.score_samples(X), b.score_samples(X))
+
+
 def test_gaps_are_judged_on_the_cpu(rng):
     """Blocks with NaN; those without go to the device."""
     X = stream(rng, 1000, 3, 0.0)
@@ -222,6 +237,21 @@ def test_no_gpu_where_a_model_is_read(rng, monkeypatch):
         assert again.device == "cpu"
         assert np.array_equal(again.score_samples(X), a.score_samples(X))
     copy.deepcopy(a.set_params(device="cuda"))
+
+
+def test_a_pickle_needs_no_pytorch(rng, tmp_path):
+    """Where it is read without PyTorch, the model goes on on the CPU."""
+    _, b = both(stream(rng, 800, 2, 0.0))
+    path = tmp_path / "model.pickle"
+    path.write_bytes(pickle.dumps(b))
+    read = (
+        "import pickle, sys, warnings; sys.modules['torch'] = None; "
+        "warnings.simplefilter('ignore'); "
+        "model = pickle.load(open(sys.argv[1], 'rb')); "
+        "print(model.device, model.predict([[1.0, 1.0]] * 600).shape)"
+    )
+    told = subprocess.run([sys.executable, "-c", read, path], capture_output=True, text=True)
+    assert told.stdout == "cpu (600,)\n", told.stderr
 
 
 def test_what_is_refused(rng, monkeypatch):
