@@ -27,6 +27,22 @@ AT_ONCE = 2048
 NOWHERE = np.float32(1e9)
 """The coordinates of a place without a term."""
 
+# What judging rests on, as src/density.hpp has it (there kReach, kTied and so on).
+REACH = 1e4
+"""Most that a coordinate counts."""
+TIED = 1 + 1e-5
+"""Sums this close are the same."""
+TAIL_SHARE = 0.05
+"""Of the terms: those beyond which the tail is fitted."""
+LAST_SHARE = 0.02
+"""The same of the joined scores."""
+KNOWN = 200
+"""Joined scores that make a distribution of their own."""
+LOUD = 20
+"""A view's score beyond this is tempered."""
+REACH_COST = 1.5
+"""What a largest coordinate must be ahead by."""
+
 
 @dataclass(frozen=True)
 class Plan:
