@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from onkel.estimators import (
         Classifier,
+        Detector,
         KernelClassifier,
         KernelRegressor,
         LinearClassifier,
@@ -37,6 +38,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Classifier",
+    "Detector",
     "KernelClassifier",
     "KernelRegressor",
     "LinearClassifier",

@@ -38,9 +38,13 @@ LAST_SHARE = 0.02
 """The same of the joined scores."""
 KNOWN = 200
 """Joined scores that make a distribution of their own."""
-LOUD = 20
+LOUD = 40
 """A view's score beyond this is tempered."""
-REACH_COST = 1.5
+REACH_COST = 2.5
+"""What a largest value must be ahead by."""
+TURN_COST = 3
+"""What whitened rows must be ahead by, where order is none."""
+TAIL_LEAST, LAST_LEAST = 10, 20
 """What a largest coordinate must be ahead by."""
 
 

@@ -9,6 +9,7 @@ from onkel.estimators.regressor import KernelRegressor
 
 __all__ = [
     "Classifier",
+    "Detector",
     "KernelClassifier",
     "KernelRegressor",
     "LinearClassifier",

@@ -16,7 +16,7 @@ from onkel.saved import Saved
 Array = NDArray[Any]
 Model = dict[str, Any]
 
-ESTIMATORS = (*MEMBERS, "Classifier", "Regressor")
+ESTIMATORS = (*MEMBERS, "Classifier", "Regressor", "Detector")
 """What a file may hold: public names of the package, for ever."""
 
 UPGRADES: dict[int, Callable[[Model, dict[str, Array]], None]] = {}

@@ -16,12 +16,15 @@ from numpy.typing import NDArray
 
 from onkel.core.density import (
     KNOWN,
+    LAST_LEAST,
     LAST_SHARE,
     LOUD,
     REACH,
     REACH_COST,
+    TAIL_LEAST,
     TAIL_SHARE,
     TIED,
+    TURN_COST,
     DensityState,
     Plan,
 )
@@ -42,19 +45,21 @@ ROWS, STEPS, LATE = range(3)
 """Kinds of what has moments and a metric."""
 
 
-def distances(q: Any, z: Any) -> Any:
-    """Return the L1 distances of rows [rows][d] to terms [d][terms]."""
+def distances(q: Any, z: Any, crow: bool) -> Any:
+    """Return the distances of rows [rows][d] to terms [d][terms]: as the crow flies, or by axes."""
     if len(z) > ONE_BY_ONE:
-        return torch.cdist(q, z.T.contiguous(), p=1.0)
-    found = (q[:, :1] - z[0]).abs_()
-    for j in range(1, len(z)):
-        found += (q[:, j : j + 1] - z[j]).abs_()
-    return found
+        mode = "donot_use_mm_for_euclid_dist"
+        return torch.cdist(q, z.T.contiguous(), p=2.0 if crow else 1.0, compute_mode=mode)
+    found = torch.zeros((len(q), z.shape[1]), dtype=q.dtype, device=q.device)
+    for j in range(len(z)):
+        gap = q[:, j : j + 1] - z[j]
+        found += gap.square_() if crow else gap.abs_()
+    return found.sqrt_() if crow else found
 
 
-def below(count: int, share: float) -> int:
+def in_tail(count: int, share: float, least: int) -> int:
     """Return how many of so many lie in a tail."""
-    return max(5, int(share * count))
+    return max(min(least, count // 4), int(share * count))
 
 
 @dataclass
@@ -76,6 +81,7 @@ class View:
         self, z: Any, sums: Any, reach: Any, real: Array, at: tuple[int, int, int]
     ) -> None:
         width, first, farthest = at
+        self.crow = width > 0
         self.z, self.sums, self.count = z, sums, z.shape[1]
         self.reach = reach.sort().values
         self.width = float(np.float32(real[Level.WIDTH + width]))
@@ -85,7 +91,7 @@ class View:
 
     def meet(self, q: Any) -> Met:
         """Compare rows [rows][d] with all terms."""
-        far = distances(q, self.z)
+        far = distances(q, self.z, self.crow)
         least = far.amin(1, keepdim=True)
         values = far.sub_(least).mul_(-self.width).exp_()
         return Met(values, self.width * least[:, 0].double())
@@ -99,7 +105,7 @@ class View:
         return self._read(s, edge, slope, self._at_most(values, least, total, w))
 
     def reach_score(self, q: Any) -> Any:
-        """Return the same of the rows' largest coordinates."""
+        """Return the same of the rows' largest coordinates, before they were turned."""
         own = q.abs().amax(1)
         farther = self.count - torch.searchsorted(self.reach, own)
         return self._read(own.double(), self.reach_edge, self.reach_slope, farther)
@@ -114,7 +120,7 @@ class View:
     def _read(self, score: Any, edge: float, slope: float, beyond: Any) -> Any:
         """Return a fitted tail's -log p beyond its edge, and that of the rank before it."""
         n = self.count
-        tail = log(n / below(n, TAIL_SHARE)) + (score - edge) / slope
+        tail = log(n / in_tail(n, TAIL_SHARE, TAIL_LEAST)) + (score - edge) / slope
         return torch.where(score > edge, tail, -((1.0 + beyond.double()) / (n + 1.0)).log())
 
 
@@ -198,7 +204,7 @@ class Judge:
         score = self._rank_score(joined)
         level = float(self.state.real[Level.LOG_ALPHA])
         alert = (-score < level) & (self.t >= self.plan.warmup)
-        out = torch.stack([-score, torch.full_like(score, level), alert.double(), joined], 1)
+        out = torch.stack([0 - score, torch.full_like(score, level), alert.double(), joined], 1)
         return out, parts
 
     def _seen_as(self, kind: int, x: Any) -> tuple[Any, Any]:
@@ -214,16 +220,17 @@ class Judge:
         parts = x.new_zeros((len(x), 9))
         parts[:, 8] = self.tied
         straight, turned = self._seen_as(ROWS, x)
+        met = self.white.meet(turned)
+        parts[:, 1] = self.white.tail_score(met)
         if self.tied < 1:
             parts[:, 0] = self.plain.tail_score(self.plain.meet(straight))
             parts[:, 5] = self.plain.reach_score(straight)
         if self.tied > 0:
-            met = self.white.meet(turned)
-            parts[:, 1], parts[:, 2] = (self.white.tail_score(met, w) for w in (0, 1))
-            parts[:, 6] = self.white.reach_score(turned)
-            _, step = self._seen_as(STEPS, x - self.last)
+            parts[:, 2] = self.white.tail_score(met, 1)
+            parts[:, 6] = self.white.reach_score(straight)
+            straight, step = self._seen_as(STEPS, x - self.last)
             parts[:, 3] = self.steps.tail_score(self.steps.meet(step))
-            parts[:, 7] = self.steps.reach_score(step)
+            parts[:, 7] = self.steps.reach_score(straight)
             if self.late is not None:
                 _, mean = self._seen_as(LATE, self._mean(x))
                 parts[:, 4] = self.late.tail_score(self.late.meet(mean))
@@ -250,7 +257,8 @@ class Judge:
             + loud(joined_with(part[3], part[7])) / 2
             + loud(part[4])
         )
-        return (1 - self.tied) * joined_with(part[0], part[5]) + self.tied * series
+        alone = torch.maximum(joined_with(part[0], part[5]), part[1] - TURN_COST)
+        return (1 - self.tied) * loud(alone) + self.tied * series
 
     def _rank_score(self, g: Any) -> Any:
         """Return -log p of joined scores among those remembered."""
@@ -262,7 +270,7 @@ class Judge:
         return known * self._among(g, n) + (1 - known) * guess
 
     def _among(self, g: Any, n: int) -> Any:
-        k = below(n, LAST_SHARE)
+        k = in_tail(n, LAST_SHARE, LAST_LEAST)
         edge, half = self.ranked[n - k - 1], self.ranked[n - k // 2 - 1]
         slope = ((half - edge) / log(2)).clamp(min=0.5)
         low = g - ROUNDING * (1 + g.abs())
