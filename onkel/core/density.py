@@ -134,10 +134,10 @@ class DensityState:
     def make_room(self, plan: Plan, rows: int) -> None:
         """Let the arrays grow so that they hold what so many more rows may bring."""
         n = self.whole
-        waiting = int(n[Count.T] - n[Count.LATE_SEEN])
-        self._terms(min(int(n[Count.SIZE] + n[Count.HELD]) + rows, plan.terms))
+        waiting, later = int(n[Count.T] - n[Count.LATE_SEEN]), rows + int(n[Count.HELD])
+        self._terms(min(int(n[Count.SIZE]) + later, plan.terms))
         self._late_terms(min(int(n[Count.LATE_SIZE]) + waiting + rows, plan.late_terms))
-        self._remembered(min(int(n[Count.HISTORY]) + rows, plan.history))
+        self._remembered(min(int(n[Count.HISTORY]) + later, plan.history))
         self._held(min(int(n[Count.HELD]) + rows, plan.hold + 1))
         self._waiting(min(waiting + rows, plan.delay + 1), waiting)
 

@@ -88,7 +88,7 @@ struct State {
             "the plan is out of range");
     require(room(n[onkel::kCountSize], rows + n[onkel::kCountHeld], plan.terms, at.places) &&
                 room(n[onkel::kCountLateSize], rows + waiting, plan.late_terms, at.late_places) &&
-                room(n[onkel::kCountHistory], rows, plan.history, remembered) &&
+                room(n[onkel::kCountHistory], rows + n[onkel::kCountHeld], plan.history, remembered) &&
                 room(n[onkel::kCountHeld], rows, plan.hold + 1, at.holds) &&
                 room(waiting, rows, plan.delay + 1, at.waits),
             "the arrays are too small for so many rows");
