@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.core.density_table import Count, Level
-from onkel.core.numpy_metric import LATE, ROWS, STEPS, Metric
+from onkel.core.numpy_metric import LATE, ROWS, STEPS, Metric, bounded
 from onkel.core.numpy_views import (
     LOG2,
     Met,
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
+LARGEST = 1e75
+"""Most that a number counts: its fourth power is finite."""
 LAST_SHARE = 0.02
 """Of the joined scores: those beyond which their tail is fitted."""
 KNOWN = 200
@@ -356,6 +358,7 @@ def density(
 ) -> None:
     """Judge each row, and learn it if it has a weight above 0 (no weights: none is)."""
     machine = Machine(plan, state)
+    x, weight = bounded(x, LARGEST), np.minimum(weight, plan.memory)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         for i, row in enumerate(x):
             step, mean = machine.moved(row)

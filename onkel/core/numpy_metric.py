@@ -26,9 +26,9 @@ ROWS, STEPS, LATE = range(3)
 """What has moments and a metric of its own."""
 
 
-def held(z: Array) -> Array:
-    """Coordinates, none beyond REACH."""
-    return np.fmax(np.minimum(z, REACH), -REACH)
+def bounded(x: Array, most: float) -> Array:
+    """Numbers, none beyond `most`; what is none becomes the least."""
+    return np.fmax(np.minimum(x, most), -most)
 
 
 class Metric:
@@ -93,8 +93,8 @@ class Metric:
 
     def seen_as(self, kind: int, x: Array) -> tuple[Array, Array]:
         """Rows [...][d] in the units of their kind, and turned so that correlations vanish."""
-        z = held((x - self.s.center[kind]) / self.s.scale[kind])
-        turned = held(z @ self.s.turn[kind].T) if self.full else z
+        z = bounded((x - self.s.center[kind]) / self.s.scale[kind], REACH)
+        turned = bounded(z @ self.s.turn[kind].T, REACH) if self.full else z
         return z.astype(np.float32), turned.astype(np.float32)
 
     def tie(self) -> float:

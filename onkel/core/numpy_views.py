@@ -25,6 +25,8 @@ TAIL_SHARE = 0.05
 """Of the terms: those beyond which the tail is fitted."""
 FAR = np.float32(3e38)
 """Of a term from itself, where only others count."""
+NEAR = 1e-25
+"""The least distance that a width is made of."""
 LOG2 = math.log(2)
 
 
@@ -79,11 +81,16 @@ def raised(e: Array, w: int) -> Array:
     return np.square(np.square(e)) if w else e
 
 
+def vexp(x: Array) -> Array:
+    """``exp(x)``; 0 where the result would be denormal."""
+    return np.where(x > -87, np.exp(x), np.float32(0))
+
+
 def meet(v: View, q: Array) -> Met:
     """Compare a row with all terms."""
     found = distances(v, q)
     least, c = found.min(), np.float32(v.width[0])
-    return Met(np.exp((found - least) * -c), float(c) * float(least))
+    return Met(vexp((found - least) * -c), float(c) * float(least))
 
 
 def total(met: Met, w: int) -> float:
@@ -196,12 +203,12 @@ def tuned_width(v: View) -> float:
     positive = seen[(seen > 0) & (seen < FAR)]
     if not len(positive):
         return 4.0 / d
-    median = float(np.sort(positive)[len(positive) // 2])
+    median = max(float(np.sort(positive)[len(positive) // 2]), NEAR)
     wanted = min(max(5.0, 0.02 * n), n / 4)
     low, high = math.log(1e-3 / median), math.log(1e4 / median)
     for _ in range(14):
         c = (low + high) / 2
-        sums = np.exp(seen * np.float32(-math.exp(c))).sum(axis=1)
+        sums = vexp(seen * np.float32(-math.exp(c))).sum(axis=1)
         low, high = (c, high) if np.sort(sums)[len(sums) // 2] > wanted else (low, c)
     return math.exp((low + high) / 2)
 

@@ -17,6 +17,8 @@ using onkel::Density;
 using onkel::DensityPlan;
 
 constexpr int kWF = Simd<float>::width;
+constexpr double kLargest = 1e75;    // most that a number counts: its fourth power is finite
+constexpr double kNear = 1e-25;      // the least distance that a width is made of
 constexpr double kReach = 1e4;       // most that a coordinate counts
 constexpr double kTied = 1 + 1e-5;   // sums this close are the same
 constexpr double kTailShare = 0.05;  // of the terms: those beyond which the tail is fitted
@@ -144,13 +146,15 @@ inline double reach_score(const View& v, const float* q) {
 }
 
 // Where the tail begins and how fast it falls, from the terms' own sums.
-// Terms that once raised an alert do not count, unless most have.
+// Terms that once raised an alert do not count, unless most have. None is below 0; a NaN, which a
+// damaged state may hold, would lead a selection out of its array.
 inline int64_t usual(const View& v, const float* from, float* buffer) {
+  const auto sound = [&](int64_t i) { return from[i] >= 0 ? from[i] : 0; };
   int64_t n = 0;
   for (int64_t i = 0; v.marks && i < v.count; ++i)
-    if (!v.marks[i]) buffer[n++] = from[i];
+    if (!v.marks[i]) buffer[n++] = sound(i);
   if (v.marks && 2 * n > v.count) return n;
-  std::copy_n(from, v.count, buffer);
+  for (int64_t i = 0; i < v.count; ++i) buffer[i] = sound(i);
   return v.count;
 }
 
@@ -159,6 +163,7 @@ inline void fit_tails(const View& v, float* buffer) {
   for (int w = 0; w < v.widths; ++w) {
     n = usual(v, v.sums + w * v.places, buffer);
     k = std::max<int64_t>(5, static_cast<int64_t>(kTailShare * static_cast<double>(n)));
+    k = std::min(k, n - 1);
     const auto score = [&](int64_t at) {
       std::nth_element(buffer, buffer + at, buffer + n);
       return -std::log(std::max(static_cast<double>(buffer[at]), 1e-37) /
@@ -225,7 +230,7 @@ inline double tuned_width(const View& v, float* buffer) {
   if (positive.empty()) return 4.0 / static_cast<double>(v.d);
   auto mid = positive.begin() + static_cast<int64_t>(positive.size() / 2);
   std::nth_element(positive.begin(), mid, positive.end());
-  const double median = *mid, n = static_cast<double>(v.count);
+  const double median = std::max<double>(*mid, kNear), n = static_cast<double>(v.count);
   const double wanted = std::min(std::max(5.0, 0.02 * n), n / 4);
   double low = std::log(1e-3 / median), high = std::log(1e4 / median);
   std::vector<double> sums(seen.size());
@@ -557,7 +562,8 @@ struct Machine {
           std::min(static_cast<double>(whole(onkel::kCountT)) / 4, 0.4 * plan.memory);
       if (!(draw() < static_cast<double>(n) / seen)) return;
       at = std::min<int64_t>(static_cast<int64_t>(draw() * static_cast<double>(n)), n - 1);
-      double* old = std::lower_bound(s.ranked, s.ranked + n, s.history[at]);
+      double* old =
+          std::min(std::lower_bound(s.ranked, s.ranked + n, s.history[at]), s.ranked + n - 1);
       std::memmove(old, old + 1, static_cast<size_t>(s.ranked + n - old - 1) * sizeof(double));
       --n;
     }
@@ -702,17 +708,21 @@ struct Machine {
 
 void density(const DensityPlan& plan, Density& s) {
   Machine machine(plan, s);
+  std::vector<double> row(static_cast<size_t>(s.d));
   for (int64_t i = 0; i < s.rows; ++i) {
-    const double weight = s.weight ? s.weight[i] : 0;
+    const double weight = s.weight ? std::min(s.weight[i], plan.memory) : 0;
+    const double* x = s.x + i * s.d;
+    std::transform(x, x + s.d, row.begin(),
+                   [](double v) { return std::max(-kLargest, std::min(v, kLargest)); });
     double joined, score;
-    machine.judge(s.x + i * s.d, &joined, &score, s.members ? s.members + i * 9 : nullptr);
+    machine.judge(row.data(), &joined, &score, s.members ? s.members + i * 9 : nullptr);
     const double level = s.real[onkel::kLevelLogAlpha];
     const bool alert = s.whole[onkel::kCountT] >= plan.warmup && -score < level;
     s.out[i * 4] = -score;
     s.out[i * 4 + 1] = level;
     s.out[i * 4 + 2] = alert;
     s.out[i * 4 + 3] = joined;
-    if (weight > 0) machine.learn(s.x + i * s.d, weight, joined, score, alert);
+    if (weight > 0) machine.learn(row.data(), weight, joined, score, alert);
   }
 }
 
