@@ -169,6 +169,16 @@ def fit_tails(v: View) -> None:
     v.reach_slope[0] = max((float(reach[k // 2]) - float(reach[k])) / LOG2, 0.1)
 
 
+def sum_but(met: Met, but: int, w: int) -> float:
+    """A term's kernel sum over the others: itself, or whose place it takes, is left out first.
+
+    Of a sum that holds a 1, float32 keeps nothing that is smaller than 1e-7.
+    """
+    if but < len(met.values):
+        met.values[but] = 0
+    return total(met, w) * met.factor(w)
+
+
 def put(v: View, place: int, q: Array, met: Met) -> None:
     """Put a row in a place, new (place == count) or another term's, and keep the sums right."""
     n = v.count
@@ -178,10 +188,8 @@ def put(v: View, place: int, q: Array, met: Met) -> None:
             left = sums[:n] - raised(gone.values, w) * np.float32(gone.factor(w))
             sums[:n] = np.maximum(left, 0)
     for w, sums in enumerate(v.sums):
-        values, factor = raised(met.values, w), met.factor(w)
-        sums[:n] += values * np.float32(factor)
-        own = total(met, w) - (float(values[place]) if place < n else 0.0)
-        sums[place] = max(own * factor, 0.0)
+        sums[:n] += raised(met.values, w) * np.float32(met.factor(w))
+        sums[place] = sum_but(met, place, w)
     v.z[:, place] = q
     v.reach[place] = np.abs(q).max()
     v.count = max(n, place + 1)
@@ -222,6 +230,5 @@ def settle(v: View) -> None:
     for i in range(v.count):
         met = meet(v, v.z[:, i])
         for w, sums in enumerate(v.sums):
-            own = total(met, w) - float(raised(met.values[i], w))
-            sums[i] = max(own * met.factor(w), 0.0)
+            sums[i] = sum_but(met, i, w)
     fit_tails(v)

@@ -181,6 +181,13 @@ inline void fit_tails(const View& v, float* buffer) {
   *v.reach_slope = std::max((largest_but(k / 2) - *v.reach_edge) / kLog2, 0.1);
 }
 
+// A term's kernel sum over the others, itself (or whose place it takes) left out before anything is
+// added: of a sum that holds a 1, float32 keeps nothing that is smaller than 1e-7.
+inline float sum_but(const View& v, const Met& met, int64_t but, int w) {
+  if (but < v.count) met.values[but] = 0;
+  return static_cast<float>(total(v, met, w) * met.factor(w));
+}
+
 // Put a row in a place, new (place == count) or another term's; `met` is what it met there.
 inline void put(View& v, int64_t place, const float* q, const Met& met, float* buffer) {
   const int64_t whole = (v.count + kWF - 1) / kWF * kWF;
@@ -202,12 +209,7 @@ inline void put(View& v, int64_t place, const float* q, const Met& met, float* b
     float* sums = v.sums + w * v.places;
     for (int64_t i = 0; i < whole; i += kWF)
       store(sums + i, load<VecF>(sums + i) + raised(load<VecF>(met.values + i), w) * factor);
-    double own = total(v, met, w) * met.factor(w);
-    if (place < v.count) {
-      const double e = met.values[place];
-      own -= (w ? e * e * e * e : e) * met.factor(w);
-    }
-    sums[place] = static_cast<float>(std::max(own, 0.0));
+    sums[place] = sum_but(v, met, place, w);
   }
   for (int64_t j = 0; j < v.d; ++j) v.z[j * v.places + place] = q[j];
   v.reach[place] = reach_of(q, v.d);
@@ -261,11 +263,7 @@ inline void settle(View& v, float* buffer) {
     for (int64_t j = 0; j < v.d; ++j) q[static_cast<size_t>(j)] = v.z[j * v.places + i];
     v.reach[i] = reach_of(q.data(), v.d);
     const Met met = meet(v, q.data(), buffer);
-    for (int w = 0; w < v.widths; ++w) {
-      const double self = met.values[i],
-                   own = total(v, met, w) - (w ? self * self * self * self : self);
-      v.sums[w * v.places + i] = static_cast<float>(std::max(own * met.factor(w), 0.0));
-    }
+    for (int w = 0; w < v.widths; ++w) v.sums[w * v.places + i] = sum_but(v, met, i, w);
   }
   fit_tails(v, buffer);
 }
