@@ -17,6 +17,8 @@ using onkel::Density;
 using onkel::DensityPlan;
 
 constexpr int kWF = Simd<float>::width;
+constexpr double kLargest = 1e75;    // most that a number counts: its fourth power is finite
+constexpr double kNear = 1e-25;      // the least distance that a width is made of
 constexpr double kReach = 1e4;       // most that a coordinate counts
 constexpr double kTied = 1 + 1e-5;   // sums this close are the same
 constexpr double kTailShare = 0.05;  // of the terms: those beyond which the tail is fitted
@@ -182,13 +184,15 @@ inline double reach_score(const View& v, float own) {
 }
 
 // Where the tail begins and how fast it falls, from the terms' own sums.
-// Terms that once raised an alert do not count, unless most have.
+// Terms that once raised an alert do not count, unless most have. None is below 0; a NaN, which a
+// damaged state may hold, would lead a selection out of its array.
 inline int64_t usual(const View& v, const float* from, float* buffer) {
+  const auto sound = [&](int64_t i) { return from[i] >= 0 ? from[i] : 0; };
   int64_t n = 0;
   for (int64_t i = 0; v.marks && i < v.count; ++i)
-    if (!v.marks[i]) buffer[n++] = from[i];
+    if (!v.marks[i]) buffer[n++] = sound(i);
   if (v.marks && 2 * n > v.count) return n;
-  std::copy_n(from, v.count, buffer);
+  for (int64_t i = 0; i < v.count; ++i) buffer[i] = sound(i);
   return v.count;
 }
 
@@ -214,6 +218,13 @@ inline void fit_tails(const View& v, float* buffer) {
   *v.reach_slope = std::max((largest_but(k / 2) - *v.reach_edge) / kLog2, 0.1);
 }
 
+// A term's kernel sum over the others, itself (or whose place it takes) left out before anything is
+// added: of a sum that holds a 1, float32 keeps nothing that is smaller than 1e-7.
+inline float sum_but(const View& v, const Met& met, int64_t but, int w) {
+  if (but < v.count) met.values[but] = 0;
+  return static_cast<float>(total(v, met, w) * met.factor(w));
+}
+
 // Put a row in a place, new (place == count) or another term's; `met` is what it met there.
 inline void put(View& v, int64_t place, const float* q, float reach, const Met& met,
                 float* buffer) {
@@ -236,12 +247,7 @@ inline void put(View& v, int64_t place, const float* q, float reach, const Met& 
     float* sums = v.sums + w * v.places;
     for (int64_t i = 0; i < whole; i += kWF)
       store(sums + i, load<VecF>(sums + i) + raised(load<VecF>(met.values + i), w) * factor);
-    double own = total(v, met, w) * met.factor(w);
-    if (place < v.count) {
-      const double e = met.values[place];
-      own -= (w ? e * e * e * e : e) * met.factor(w);
-    }
-    sums[place] = static_cast<float>(std::max(own, 0.0));
+    sums[place] = sum_but(v, met, place, w);
   }
   for (int64_t j = 0; j < v.d; ++j) v.z[j * v.places + place] = q[j];
   v.reach[place] = reach;
@@ -264,7 +270,7 @@ inline double tuned_width(const View& v, float* buffer) {
   if (positive.empty()) return 4.0 / static_cast<double>(v.d);
   auto mid = positive.begin() + static_cast<int64_t>(positive.size() / 2);
   std::nth_element(positive.begin(), mid, positive.end());
-  const double median = *mid, n = static_cast<double>(v.count);
+  const double median = std::max<double>(*mid, kNear), n = static_cast<double>(v.count);
   const double wanted = std::min(std::max(5.0, 0.02 * n), n / 4);
   double low = std::log(1e-3 / median), high = std::log(1e4 / median);
   std::vector<double> sums(seen.size());
@@ -294,11 +300,7 @@ inline void settle(View& v, float* buffer) {
   for (int64_t i = 0; i < v.count; ++i) {
     for (int64_t j = 0; j < v.d; ++j) q[static_cast<size_t>(j)] = v.z[j * v.places + i];
     const Met met = meet(v, q.data(), buffer);
-    for (int w = 0; w < v.widths; ++w) {
-      const double self = met.values[i],
-                   own = total(v, met, w) - (w ? self * self * self * self : self);
-      v.sums[w * v.places + i] = static_cast<float>(std::max(own * met.factor(w), 0.0));
-    }
+    for (int w = 0; w < v.widths; ++w) v.sums[w * v.places + i] = sum_but(v, met, i, w);
   }
   fit_tails(v, buffer);
 }
@@ -601,7 +603,8 @@ struct Machine {
           std::min(static_cast<double>(whole(onkel::kCountT)) / 4, 0.4 * plan.memory);
       if (!(draw() < static_cast<double>(n) / seen)) return;
       at = std::min<int64_t>(static_cast<int64_t>(draw() * static_cast<double>(n)), n - 1);
-      double* old = std::lower_bound(s.ranked, s.ranked + n, s.history[at]);
+      double* old =
+          std::min(std::lower_bound(s.ranked, s.ranked + n, s.history[at]), s.ranked + n - 1);
       std::memmove(old, old + 1, static_cast<size_t>(s.ranked + n - old - 1) * sizeof(double));
       --n;
     }
@@ -746,13 +749,15 @@ struct Machine {
 
 void density(const DensityPlan& plan, Density& s) {
   Machine machine(plan, s);
-  if (s.weight) machine.refresh();  // due only where a state was put together by hand
+  if (s.weight || !s.rows) machine.refresh();  // due only in a state put together by hand
   std::vector<double> row(static_cast<size_t>(s.d));
   for (int64_t i = 0; i < s.rows; ++i) {
-    const double weight = s.weight ? s.weight[i] : 0;
+    const double weight = s.weight ? std::min(s.weight[i], plan.memory) : 0;
     const double* x = s.x + i * s.d;
-    for (int64_t j = 0; j < s.d; ++j)  // a value that has not come is the mean so far
-      row[static_cast<size_t>(j)] = std::isnan(x[j]) ? s.mean[j] : x[j];
+    for (int64_t j = 0; j < s.d; ++j) {  // a value that has not come is the mean so far
+      const double v = std::isnan(x[j]) ? s.mean[j] : x[j];
+      row[static_cast<size_t>(j)] = std::max(-kLargest, std::min(v, kLargest));
+    }
     double joined, score;
     machine.judge(row.data(), &joined, &score, s.members ? s.members + i * 9 : nullptr);
     const double level = s.real[onkel::kLevelLogAlpha];
