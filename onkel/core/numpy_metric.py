@@ -122,4 +122,4 @@ class Metric:
         m += a * e
         v[:] = (1 - a) * (v + a * (e * e))
         w += a * (step * step - w)
-        fourth += a * ((e * e) * (e * e) - fourth)
+        fourth[:] = (1 - a) * (fourth + a * ((e * e) * (e * e)))

@@ -504,7 +504,7 @@ struct Machine {
     const double a = 1 / std::min(n, plan.memory);
     double *m = s.calm, *v = m + d, *w = v + d, *fourth = w + d;
     for (int64_t j = 0; j < d; ++j) {
-      const double e = x[j] - m[j], e2 = std::min(e * e, 1e150), r = step[static_cast<size_t>(j)];
+      const double e = x[j] - m[j], e2 = e * e, r = step[static_cast<size_t>(j)];
       m[j] += a * e;
       v[j] = (1 - a) * (v[j] + a * e2);
       w[j] += a * (r * r - w[j]);
