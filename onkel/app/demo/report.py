@@ -144,9 +144,9 @@ def _about_scores(trial: Demonstration) -> str:
         "Each reading gets a number p: a usual reading as unusual as this one comes once in 1/p. "
         "Downwards is rarer, by powers of ten. A reading below the level is an alert (red). "
         "Triangles and shading mark the injected faults: a filled triangle was found, a hollow one "
-        "missed. Dotted lines mark the changes of supplier and of product. The first one moves what "
-        "is within tolerance, not the readings; the second moves the readings themselves: they look "
-        f"new until so many have come that they are usual, {_accepted(trial)}."
+        "missed. Dotted lines mark the changes of supplier and of product. The first one moves "
+        "what is within tolerance, not the readings; the second moves the readings themselves: "
+        f"they look new until so many have come that they are usual, {_accepted(trial)}."
     )
 
 
@@ -181,9 +181,10 @@ def _about_rate(trial: Demonstration) -> str:
     return (
         f"The detector promised alerts on about {NU:.0%} of usual readings, and raised them on "
         f"{share(alerts[usual]):.2%}{_first_day(alerts & usual)}. Faults and changes of the plant "
-        f"come on top: of {alerts.sum():,} alerts {inside:,} fell into the faults, which are {trial.plant.faulty.mean():.1%} of the "
-        f"readings, and {trial.fresh(fresh - inside)}. Where they are many, the level stays at its "
-        "lowest for a while, and usual readings then raise fewer alerts than promised."
+        f"come on top: of {alerts.sum():,} alerts {inside:,} fell into the faults, which are "
+        f"{trial.plant.faulty.mean():.1%} of the readings, and {trial.fresh(fresh - inside)}. "
+        "Where they are many, the level stays at its lowest for a while, and usual "
+        "readings then raise fewer alerts than promised."
     )
 
 
@@ -213,5 +214,6 @@ def _about_terms() -> str:
         "A model keeps a bounded number of readings, its terms, so memory and time per reading "
         "stay bounded. The detector's are a sample of the past that fades, running means included, "
         f"at most {DETECTOR_TERMS:,} of them. The classifier's are readings that taught it "
-        f"something; at most {TERMS:,} are kept, the oldest goes first, and older ones weigh less and less."
+        f"something; at most {TERMS:,} are kept, the oldest goes first, and older ones "
+        "weigh less and less."
     )
