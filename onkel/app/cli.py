@@ -75,7 +75,7 @@ def detect(source: str, **options: Any) -> None:
 
     Each line of the output has the row's number (from 0), p (a usual row as unusual comes once in
     1/p), score (log p), threshold, rank (the share of recent scores that were as low) and a
-    sentence that says why. Options that only the papers' detector has give that one, which tells no p.
+    sentence that says why. Options that only the papers' detector has give that one, without p.
     """  # noqa: D301
     _run("detect", source, options)
 
