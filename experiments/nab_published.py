@@ -1,4 +1,5 @@
-"""Raw scores that the NAB repository holds for the series of known cause, standard profile.
+"""Raw scores that the NAB repository holds, standard profile: the series of known cause, and those
+of ad exchanges and made by hand.
 
 From results/NAME/NAME_standard_scores.csv of github.com/numenta/NAB. The totals over all 58
 series in the same files give NAB's published scores (numenta 70.1, contextOSE 69.9, knncad 58.0,
@@ -25,3 +26,29 @@ _RAW = {
     "expose": (-2.0, -1.99551325909, 0.726442074331, -3.10731481414, -5.0, -2.0, -0.48368768156),
 }  # fmt: skip
 PUBLISHED = {name: dict(zip(SERIES, raw, strict=True)) for name, raw in _RAW.items()}
+
+MORE_SERIES = (
+    "art_daily_no_noise", "art_daily_perfect_square_wave", "art_daily_small_noise", "art_flatline",
+    "art_noisy", "art_daily_flatmiddle", "art_daily_jumpsdown", "art_daily_jumpsup",
+    "art_daily_nojump", "art_increase_spike_density", "art_load_balancer_spikes",
+    "exchange-2_cpc_results", "exchange-2_cpm_results", "exchange-3_cpc_results",
+    "exchange-3_cpm_results", "exchange-4_cpc_results", "exchange-4_cpm_results",
+)  # fmt: skip
+_MORE_RAW = {
+    "numenta": (-0.22, 0.0, -0.22, 0.0, 0.0, 0.499996314723, 0.748908670438, 0.86067182427,
+                -1.27835146592, 0.86067182427, 0.734788146524, 0.53195803375, 1.50824342415,
+                2.72249645115, 0.752161591569, 0.512259966677, 1.49471036268),
+    "contextOSE": (0.0, -0.11, -0.33, 0.0, 0.0, 0.795472168219, 0.658548632405, 0.86067182427,
+                   -1.33, 0.86241650019, 0.490378699165, 0.890719864077, -0.463742482153,
+                   2.48872770811, 0.862098587352, 0.51228290525, 1.60471036268),
+    "knncad": (-0.11, 0.0, -0.44, 0.0, -0.22, 0.618072536859, -1.439445001617, 0.64067182427,
+               -1.329445187706, 0.532827639798, 0.408227179838, 0.536205611502, 1.424416151092,
+               2.363594084213, 0.203160256912, 0.250368532737, 1.106943492653),
+    "relativeEntropy": (0.0, 0.0, -0.55, 0.0, -0.22, 0.885996850433, 0.601686647012, 0.86067182427,
+                        -1.33, -1.0, 0.779398691694, -0.525094509197, -2.4018765947,
+                        0.499295454037, 0.752128157778, 0.224515692114, -2.24176321244),
+    "expose": (0.0, 0.0, 0.0, 0.0, 0.0, 0.47616066436, 0.790642452485, 0.784011103458,
+               -1.21319130132, -1.0, -1.0, -1.0, -2.0, -3.0, -1.0, -3.0, -0.373526424877),
+}  # fmt: skip
+MORE_PUBLISHED = {name: dict(zip(MORE_SERIES, raw, strict=True)) for name, raw in _MORE_RAW.items()}
+"""Of the detectors above; the windowed Gaussian's there are of an older release."""

@@ -161,7 +161,7 @@ series_options: list[Wrap] = [
     _option(MODEL, "--differences", is_flag=True, help="... with its difference from the last."),
     _option(MODEL, "--season", metavar="auto|day,week|N",
             help="... with its place in the day or week by --time, or in N rows. auto: one that is "
-            "found; comes with --lags auto. none: no season."),
+            "found. none: no season. --lags auto comes with the day, if there is --time."),
 ]  # fmt: skip
 
 detect_options: list[Wrap] = [

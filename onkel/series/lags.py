@@ -78,7 +78,7 @@ class Lags(Locked):
         shape: int = 0,
         differences: bool = False,
         roughness: int = 8,
-        season: Any = "auto",
+        season: Any = None,
         forecast: int = 24,
         missing: str = "error",
     ) -> None:

@@ -40,7 +40,10 @@ def settings_of(task: str, options: dict[str, Any]) -> RunSettings:
     style = options["output_format"]
     if style is None:
         style = "csv" if str(options["output"]).lower().endswith(".csv") else "jsonl"
-    return RunSettings(task, memory=memory_of(options["memory"]), output_format=style, **given)
+    return RunSettings(
+        task, memory=memory_of(options["memory"]), output_format=style,
+        timed=options["time"] is not None, **given,
+    )  # fmt: skip
 
 
 def reading_of(task: str, options: dict[str, Any]) -> Reading:

@@ -17,14 +17,16 @@ def lags_of(settings: RunSettings, columns: int) -> Any | None:
     --------
     >>> lags_of(RunSettings("detect"), 1), lags_of(RunSettings("detect"), 2)
     (Lags(missing='last'), None)
+    >>> lags_of(RunSettings("detect", timed=True), 1)
+    Lags(season='day', missing='last')
     >>> lags_of(RunSettings("detect", lags="2", missing="skip"), 2)
-    Lags(lags=2, shape=3, roughness=2, season=None, forecast=2)
+    Lags(lags=2, shape=3, roughness=2, forecast=2)
     """
     lags, season = settings.lags, settings.season
     if lags is None and settings.task == "detect" and columns == 1:
         lags = "auto"
     if season is None:
-        season = "auto" if lags == "auto" else NONE
+        season = "day" if lags == "auto" and settings.timed else NONE
     count = counted(lags or "0")
     if count == 0 and season == NONE and not settings.differences:
         return None

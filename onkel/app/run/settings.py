@@ -43,6 +43,8 @@ class RunSettings:
     """Earlier values that each row is seen with: "auto", or a number."""
     differences: bool = False
     season: str | None = None
+    timed: bool = False
+    """Whether rows have times."""
     scale: bool = True
     missing: str = "mean"
     precision: str = "auto"

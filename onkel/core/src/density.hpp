@@ -21,10 +21,12 @@ constexpr double kReach = 1e4;       // most that a coordinate counts
 constexpr double kTied = 1 + 1e-5;   // sums this close are the same
 constexpr double kTailShare = 0.05;  // of the terms: those beyond which the tail is fitted
 constexpr double kLastShare = 0.02;  // the same of the joined scores
+constexpr int64_t kTailLeast = 10, kLastLeast = 20;  // scores in a tail, at least
 constexpr double kKnown = 200;       // joined scores that make a distribution of their own
 constexpr double kGross = 2.3;       // below the level by a factor of ten
 constexpr double kLoud = 20;         // a view's score beyond this is tempered
-constexpr double kReachCost = 1.5;   // what a largest coordinate must be ahead by
+constexpr double kTurnCost = 2;      // what whitened rows must be ahead by where order is none
+constexpr double kReachCost = 2.5;   // what a largest coordinate must be ahead by
 constexpr double kLog2 = 0.69314718055994530942;
 
 // A number in [0, 1) from a counter (splitmix64).
@@ -34,6 +36,12 @@ inline double uniform(uint64_t seed, uint64_t counter) {
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
   z ^= z >> 31;
   return static_cast<double>(z >> 11) * 0x1p-53;
+}
+
+// How many of n scores lie beyond the edge of the tail: a share of them, but at least so many (a
+// quarter of all, if that is less).
+inline int64_t in_tail(int64_t n, double share, int64_t least) {
+  return std::max(std::min(least, n / 4), static_cast<int64_t>(share * static_cast<double>(n)));
 }
 
 // -- one way of looking at rows
@@ -60,9 +68,23 @@ inline float reach_of(const float* q, int64_t d) {
 
 // The distances of a row to all terms; returns the least.
 inline float distances(const View& v, const float* q, float* out) {
+  constexpr int kAtOnce = 4;  // sums that do not wait for each other
   const int64_t whole = (v.count + kWF - 1) / kWF * kWF;
   VecF least = broadcast<VecF>(3e38f);
-  for (int64_t i = 0; i < whole; i += kWF) {
+  int64_t i = 0;
+  for (; i + kAtOnce * kWF <= whole; i += kAtOnce * kWF) {
+    VecF sum[kAtOnce] = {};
+    for (int64_t j = 0; j < v.d; ++j) {
+      const float* z = v.z + j * v.places + i;
+      const VecF own = broadcast<VecF>(q[j]);
+      for (int k = 0; k < kAtOnce; ++k) sum[k] = sum[k] + magnitude(load<VecF>(z + k * kWF) - own);
+    }
+    for (int k = 0; k < kAtOnce; ++k) {
+      store(out + i + k * kWF, sum[k]);
+      least = sum[k] < least ? sum[k] : least;
+    }
+  }
+  for (; i < whole; i += kWF) {
     VecF sum = VecF{};
     for (int64_t j = 0; j < v.d; ++j)
       sum = sum + magnitude(load<VecF>(v.z + j * v.places + i) - broadcast<VecF>(q[j]));
@@ -124,7 +146,7 @@ inline double tail_score(const View& v, const Met& met, int w) {
   const double n = static_cast<double>(v.count), sum = total(v, met, w);
   const double s = met.least * (w ? 4 : 1) - std::log(sum / n);
   if (s > v.edge[w]) {
-    const double k = std::max(5.0, std::floor(kTailShare * n));
+    const double k = static_cast<double>(in_tail(v.count, kTailShare, kTailLeast));
     return std::log(n / k) + (s - v.edge[w]) / v.slope[w];
   }
   return -std::log((1.0 + static_cast<double>(at_most(v, met, w, sum))) / (n + 1.0));
@@ -135,7 +157,7 @@ inline double reach_score(const View& v, const float* q) {
   const double n = static_cast<double>(v.count);
   const float own = reach_of(q, v.d);
   if (own > *v.reach_edge) {
-    const double k = std::max(5.0, std::floor(kTailShare * n));
+    const double k = static_cast<double>(in_tail(v.count, kTailShare, kTailLeast));
     return std::log(n / k) + (own - *v.reach_edge) / *v.reach_slope;
   }
   int64_t farther = 0;
@@ -158,7 +180,7 @@ inline void fit_tails(const View& v, float* buffer) {
   int64_t n = 0, k = 0;
   for (int w = 0; w < v.widths; ++w) {
     n = usual(v, v.sums + w * v.places, buffer);
-    k = std::max<int64_t>(5, static_cast<int64_t>(kTailShare * static_cast<double>(n)));
+    k = in_tail(n, kTailShare, kTailLeast);
     const auto score = [&](int64_t at) {
       std::nth_element(buffer, buffer + at, buffer + n);
       return -std::log(std::max(static_cast<double>(buffer[at]), 1e-37) /
@@ -417,7 +439,8 @@ struct Machine {
   void refresh() {
     const int64_t t = whole(onkel::kCountT);
     if (t < plan.young || t < whole(onkel::kCountRefresh)) return;
-    whole(onkel::kCountRefresh) = t + std::max<int64_t>(5, std::min<int64_t>(t / 8, 1000));
+    whole(onkel::kCountRefresh) =
+        t + std::max<int64_t>(5, std::min(t / 8, static_cast<int64_t>(plan.memory / 4)));
     take_metric(kRows, static_cast<double>(t));
     take_metric(kSteps, static_cast<double>(t));
     take_metric(kLate, static_cast<double>(t));
@@ -459,7 +482,7 @@ struct Machine {
     const double a = 1 / std::min(n, plan.memory);
     double *m = s.calm, *v = m + d, *w = v + d, *fourth = w + d;
     for (int64_t j = 0; j < d; ++j) {
-      const double e = x[j] - m[j], e2 = e * e, r = step[static_cast<size_t>(j)];
+      const double e = x[j] - m[j], e2 = std::min(e * e, 1e150), r = step[static_cast<size_t>(j)];
       m[j] += a * e;
       v[j] = (1 - a) * (v[j] + a * e2);
       w[j] += a * (r * r - w[j]);
@@ -477,8 +500,7 @@ struct Machine {
   }
 
   double among(double g, int64_t n) {
-    const int64_t k =
-        std::max<int64_t>(5, static_cast<int64_t>(kLastShare * static_cast<double>(n)));
+    const int64_t k = in_tail(n, kLastShare, kLastLeast);
     const double edge = s.ranked[n - k - 1];
     if (g > edge) {
       const double slope = std::max((s.ranked[n - k / 2 - 1] - edge) / kLog2, 0.5);
@@ -515,15 +537,15 @@ struct Machine {
     const double tied = tie();
     look(x, step.data());
     double part[8] = {};
+    meet_once(1);
+    part[1] = tail_score(white, met[1], 0);
     if (tied < 1) {
       meet_once(0);
       part[0] = tail_score(plain, met[0], 0);
       part[5] = reach_score(plain, q(0));
     }
     if (tied > 0) {
-      meet_once(1);
       meet_once(2);
-      part[1] = tail_score(white, met[1], 0);
       part[2] = tail_score(white, met[1], 1);
       part[3] = tail_score(steps, met[2], 0);
       part[6] = reach_score(white, q(1));
@@ -538,7 +560,7 @@ struct Machine {
     const auto with = [](double score, double reach) {
       return std::max(score, reach - kReachCost);
     };
-    *joined = (1 - tied) * with(part[0], part[5]) +
+    *joined = (1 - tied) * loud(std::max(with(part[0], part[5]), part[1] - kTurnCost)) +
               tied * (loud(with((part[1] + part[2]) / 2, part[6])) +
                       loud(with(part[3], part[7])) / 2 + loud(part[4]));
     *score = rank_score(*joined, tied);
@@ -702,17 +724,22 @@ struct Machine {
 
 void density(const DensityPlan& plan, Density& s) {
   Machine machine(plan, s);
+  if (s.weight) machine.refresh();  // due only where a state was put together by hand
+  std::vector<double> row(static_cast<size_t>(s.d));
   for (int64_t i = 0; i < s.rows; ++i) {
     const double weight = s.weight ? s.weight[i] : 0;
+    const double* x = s.x + i * s.d;
+    for (int64_t j = 0; j < s.d; ++j)  // a value that has not come is the mean so far
+      row[static_cast<size_t>(j)] = std::isnan(x[j]) ? s.mean[j] : x[j];
     double joined, score;
-    machine.judge(s.x + i * s.d, &joined, &score, s.members ? s.members + i * 9 : nullptr);
+    machine.judge(row.data(), &joined, &score, s.members ? s.members + i * 9 : nullptr);
     const double level = s.real[onkel::kLevelLogAlpha];
     const bool alert = s.whole[onkel::kCountT] >= plan.warmup && -score < level;
     s.out[i * 4] = -score;
     s.out[i * 4 + 1] = level;
     s.out[i * 4 + 2] = alert;
     s.out[i * 4 + 3] = joined;
-    if (weight > 0) machine.learn(s.x + i * s.d, weight, joined, score, alert);
+    if (weight > 0) machine.learn(row.data(), weight, joined, score, alert);
   }
 }
 
