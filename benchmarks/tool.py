@@ -3,8 +3,9 @@
     python benchmarks/tool.py [--rows N] [--quick]
 
 Eight columns, the papers' detector with its defaults and, in one line, the self-tuning one;
-checkpoints once a second; learning alone is that of the command: all threads, single precision. Rounds in turn, so that a machine
-that is busy is busy for all. Wall time, start of the process included (`tool`), and processor time.
+checkpoints once a second; learning alone is that of the command: all threads, single precision.
+Rounds in turn, so that a machine that is busy is busy for all. Wall time, start of the process
+included (`tool`), and processor time.
 """
 
 from __future__ import annotations
