@@ -13,7 +13,7 @@ from helpers.runs_of import command, environment, json_lines, onkel, write_rows
 from helpers.sizes import size
 
 import onkel as package
-from onkel import NoveltyDetector
+from onkel import Detector
 from onkel.app.run.precision import narrowed
 from onkel.series import Lags, Series
 
@@ -35,8 +35,8 @@ def scores(done, path):
     return [line["score"] for line in json_lines(path)]
 
 
-def as_the_library(X, lags, time=None, nu=0.05):
-    wide, model = lags.transform_then_learn(X, time=time), NoveltyDetector(nu=nu, missing="mean")
+def as_the_library(X, lags, time=None):
+    wide, model = lags.transform_then_learn(X, time=time), Detector(missing="mean")
     return model.predict_then_learn(narrowed(wide), output="score")
 
 
@@ -71,7 +71,7 @@ def test_several_columns_stay_as_they_are_unless_told(rng, tmp_path):
     X = rng.normal(size=(300, 2))
     path = write_rows(tmp_path / "rows.csv", X)
     done = onkel("detect", path, "--all", "-o", tmp_path / "out")
-    plain = NoveltyDetector(missing="mean").predict_then_learn(narrowed(X), output="score")
+    plain = Detector(missing="mean").predict_then_learn(narrowed(X), output="score")
     np.testing.assert_allclose(scores(done, tmp_path / "out"), plain, rtol=1e-4, atol=1e-4)
     told = json.loads(onkel("detect", path, "--lags", "auto", "--dry-run", "--json").stdout)
     assert told["seen"] == Lags().get_feature_names_out(["a", "b"]).tolist()
