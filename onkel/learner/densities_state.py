@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.core.density import WHOLE_UP_TO, DensityState, Plan
-from onkel.core.layout import LEVELS, Count, Level
+from onkel.core.density_table import LEVELS, Count, Level
 from onkel.saved import MOST, Saved
 
 Array = NDArray[Any]
