@@ -45,9 +45,9 @@ class Detector(JudgesOnDevice, BaseDetector):
 
     Every row is learned. A sample of the past that fades exponentially stands for what is usual;
     a row is compared with it by densities (a Laplacian kernel that finds its own width) and by
-    its largest value. Where rows follow one another like readings of sensors do, which is measured, it
-    is compared once more after whitening, by its step from the row before, and by the mean of the
-    last ten rows, which is let in a thousand rows late, so that a fault cannot excuse itself.
+    its largest value, and after whitening. Where rows follow one another like readings of sensors
+    do, which is measured, the whitened row counts, its step from the row before, and the mean of
+    the last ten rows, which is let in a thousand rows late, so that a fault cannot excuse itself.
     Each comparison is read as a tail probability among the sample's own rows; their logarithms
     are added, and the sum is ranked among the sums before it. The guide's page on detection has
     all of it.
@@ -122,7 +122,7 @@ class Detector(JudgesOnDevice, BaseDetector):
 
     # -- parameters ----------------------------------------------------------------------------
 
-    def _plan(self, features: int) -> Plan:
+    def _planned(self, features: int) -> Plan:
         nu, terms = float(self.nu), int(self.terms)
         return Plan(
             nu=nu, memory=float(self.memory), terms=terms, late_terms=max(3 * terms // 10, 20),
@@ -143,7 +143,7 @@ class Detector(JudgesOnDevice, BaseDetector):
             raise ValueError(
                 f"{type(self).__name__}: missing must be 'error' or 'mean'; got {self.missing!r}."
             )
-        made = Densities(self._plan(1), 1, np.float64, self.missing).settings
+        made = Densities(self._planned(1), 1, np.float64, self.missing).settings
         return replace(made, device=self._chosen(self.device))
 
     def _takes(self) -> tuple[bool, bool]:
@@ -159,7 +159,7 @@ class Detector(JudgesOnDevice, BaseDetector):
 
     def _begin(self, X: Any, settings: Settings, rows: Any, columns: int) -> Any:
         features, dtype = rows.shape[1], inputs.choose_dtype(X)
-        learner = Densities(self._plan(features), features, dtype, settings.missing)
+        learner = Densities(self._planned(features), features, dtype, settings.missing)
         return placed(learner, settings.device)
 
     def _times(self, time: Any, rows: int, learner: Any) -> None:
@@ -194,7 +194,8 @@ class Detector(JudgesOnDevice, BaseDetector):
     @locked
     def diagnostics_(self) -> dict[str, Any]:
         """What was promised, and what happened: see the guide for each key."""
-        return density_report.report(self._fitted())
+        learner: Any = self._fitted()
+        return density_report.report(learner)
 
     @locked
     def explain(self, x: Any, top: int = 5) -> RarityExplanation:

@@ -33,7 +33,7 @@ def report(learner: Densities) -> dict[str, Any]:
 
 
 def tied(learner: Densities) -> float:
-    """How far rows are tied to those before them: 0 where order does not matter, 1 where it does."""
+    """How far rows are tied to those before: 0 where order does not matter, 1 where it does."""
     _, views = learner.judged(learner.state.last[None], members=True)
     return float(views[0, -1])
 

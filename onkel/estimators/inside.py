@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
-from onkel import learner as learners
 from onkel.estimators.base import Estimator
 from onkel.estimators.classes import Classes
 from onkel.estimators.classifier import BaseClassifier

@@ -17,13 +17,13 @@ MOST = 64
 """Of more features than this, only those farthest from their means are tried."""
 
 
-def likeness(learner: Any, row: Array) -> tuple[Array, Array]:
+def likeness(learner: Any, row: Array) -> tuple[Array, float]:
     """Return, of every term and feature, how far it is from the row in spreads; and the width."""
     n, state = learner.count(Count.SIZE), learner.state
     scale = np.where(state.scale[0] > 0, state.scale[0], 1.0)
     with np.errstate(over="ignore"):
         gaps = np.abs((state.raw[0, :n] - row) / scale)
-    return np.minimum(gaps, 1e4), state.real[Level.WIDTH]
+    return np.minimum(gaps, 1e4), learner.level(Level.WIDTH)
 
 
 def of_densities(learner: Any, row: Array) -> tuple[Effects, dict[int, tuple[float, float]]]:

@@ -17,11 +17,11 @@ from onkel.river.lags import Lags
 from onkel.river.regressors import KernelRegressor, LinearRegressor
 
 __all__ = [
+    "Detector",
     "KernelClassifier",
     "KernelRegressor",
     "Lags",
     "LinearClassifier",
     "LinearRegressor",
-    "Detector",
     "NoveltyDetector",
 ]

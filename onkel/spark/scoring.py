@@ -152,7 +152,8 @@ _KINDS: dict[str, dict[str, Any]] = {
     "regression": {"prediction": _number_kind, "interval": _interval_kind},
     "novelty": {
         "prediction": "int", "alert": "boolean", "decision": "double", "score": "double",
-        "rank": "double", "p": "double", "judgement": "struct<score: double, threshold: double, alert: boolean>",
+        "rank": "double", "p": "double",
+        "judgement": "struct<score: double, threshold: double, alert: boolean>",
     },
 }  # fmt: skip
 """By task: what may be asked, and Spark's type of the answer (or a function of the model)."""

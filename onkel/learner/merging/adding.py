@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from onkel.core.frame import Frame
 from onkel.core.layout import Field
-from onkel.learner.base import Learner
 
 Array = NDArray[Any]
 
@@ -27,7 +26,7 @@ COUNTED = [
 class Merged:
     """A learner added from several, and what that cost."""
 
-    learner: Learner
+    learner: Any
     before: int
     """Terms (weights, centres) of all of them together."""
     joined: int
