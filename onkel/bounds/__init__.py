@@ -27,6 +27,7 @@ from onkel.bounds.truncation import (
 )
 
 if TYPE_CHECKING:
+    from onkel.bounds.alerts import alert_budget
     from onkel.bounds.coefficients import (
         coefficient_curvature,
         coefficient_excess,
@@ -69,19 +70,21 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "NEVER", "Exponential", "Guarantee", "HingePower", "LogisticMargin", "Rate", "SquaredMargin",
-    "Surrogate", "alma_any_step", "alma_margin_errors", "alma_mistakes", "coefficient_curvature",
-    "coefficient_excess", "coefficient_function_norm", "coefficient_kappa",
-    "coefficient_kappa_limit", "coefficient_norm", "coefficient_rate", "coefficient_risk_gap",
-    "coefficient_strong_convexity", "count_bound", "fixed_share", "growth_start", "growth_window",
-    "horizon_risk", "norm_bound", "norma_any_step", "norma_average_risk", "norma_margin_errors",
-    "norma_mistakes", "norma_risk", "norma_risk_truncated", "projection_loss",
-    "projection_segment_loss", "regularized_average_risk", "regularized_risk", "soft_margin_risk",
-    "step_size", "truncation_age", "truncation_error",
+    "NEVER", "Exponential", "Guarantee", "HingePower", "LogisticMargin", "Rate",
+    "SquaredMargin", "Surrogate", "alert_budget", "alma_any_step", "alma_margin_errors",
+    "alma_mistakes", "coefficient_curvature", "coefficient_excess", "coefficient_function_norm",
+    "coefficient_kappa", "coefficient_kappa_limit", "coefficient_norm", "coefficient_rate",
+    "coefficient_risk_gap", "coefficient_strong_convexity", "count_bound", "fixed_share",
+    "growth_start", "growth_window", "horizon_risk", "norm_bound", "norma_any_step",
+    "norma_average_risk", "norma_margin_errors", "norma_mistakes", "norma_risk",
+    "norma_risk_truncated", "projection_loss", "projection_segment_loss",
+    "regularized_average_risk", "regularized_risk", "soft_margin_risk", "step_size",
+    "truncation_age", "truncation_error",
 ]  # fmt: skip
 
 # Learning needs the truncation only; the theorems are loaded when one is asked for.
 _WHERE = {
+    "alert_budget": "onkel.bounds.alerts",
     "coefficient_curvature": "onkel.bounds.coefficients",
     "coefficient_excess": "onkel.bounds.coefficients",
     "coefficient_function_norm": "onkel.bounds.coefficients",

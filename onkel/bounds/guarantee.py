@@ -35,6 +35,10 @@ def _count(hint: str) -> Accept:
     return Accept(low=1, high_open=True, whole=True, hint=hint)
 
 
+def _share(hint: str, none: bool = False) -> Accept:
+    return Accept(low=0, low_open=True, high=1, none=none, hint=hint)
+
+
 ACCEPTS: Mapping[str, Accept] = {
     "radius": _positive("It bounds the norm of every comparator (B)."),
     "bound": _positive("It bounds sqrt(k(x, x)), or the p-norm of the inputs (X)."),
@@ -74,6 +78,14 @@ ACCEPTS: Mapping[str, Accept] = {
     "share": Accept(low=0, high=1, high_open=True, none=True, hint="None takes the best one."),
     "best_loss": Accept(low=0, high_open=True, none=True, hint="It is the sequence's loss."),
     "mix_gap": Accept(low=0, high_open=True, none=True, hint="It is measured by the run."),
+    "nu": Accept(low=0, low_open=True, high=1, high_open=True, hint="It is the promised rate."),
+    "level_rate": _positive("It is what log a falls by with an alert."),
+    "low": _share("It is the least that the level may be."),
+    "high": _share("It is the most that the level may be."),
+    "forgiven": _from_zero("It is what the lower limit cut off, measured by the run."),
+    "unspent": _from_zero("It is what the upper limit cut off, measured by the run."),
+    "start": _share("None is nu.", none=True),
+    "end": _share("None bounds the alerts without it.", none=True),
 }  # fmt: skip
 
 
