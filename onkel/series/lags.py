@@ -27,8 +27,8 @@ MISSING = ("error", "last")
 class Lags(Locked):
     """Wider rows for any estimator: the values, and what a series is known by.
 
-    By default each value has beside it how rough its last steps were, what a forecast had not
-    foreseen, and where it stands in its season, as soon as there is one.
+    By default each value has beside it how rough its last steps were and what a forecast had not
+    foreseen; with a season, where it stands in it.
 
     Parameters
     ----------
