@@ -22,6 +22,8 @@ else:
 
 RANKED = ("AUC", "AP", "VUS-PR")
 SHARES = ("rows", "episodes", "outside")
+HALVES = {SHOWN: "the half « shown »", CHOOSE: "the half « choose »", "": "all streams"}
+"""What summaries are of; "": both."""
 OURS = {
     "onkel: NoveltyDetector": {"color": writing.AMBER},
     "onkel: Detector": {"color": writing.ACCENT},
@@ -167,11 +169,36 @@ def every(found: dict[str, Runs]) -> list[Table]:
                 made.append((f"{name}, the half « {half} » ({count})", board(part)))
     if "nab" in found:
         made.append(("NAB's score, standard profile, all series", nab(found["nab"])))
-    for half, said in ((SHOWN, "the half « shown »"), ("", "all streams")):
+    for half, said in HALVES.items():
         for key in RANKED:
             made.append((f"{key}, {said}", summary(found, key, half)))
         made.append((f"onkel's detector and the best peer, {said}", beaten(found, half)))
+    made.append(("Alerts, the half « shown »", alerting(found)))
+    made.append(("Processor time, µs/row, all streams", times(found)))
     return [(caption, rows) for caption, rows in made if rows]
+
+
+def alerting(found: dict[str, Runs]) -> list[Row]:
+    """Return what onkel's detectors alert on, on each set."""
+    rows = []
+    for name, runs in found.items():
+        columns = {key: means(of(runs, SHOWN), key) for key in SHARES}
+        for ours in ("onkel: Detector", "onkel detect"):
+            if ours in columns["outside"]:
+                shares = {f"{key} %": _percent(columns[key].get(ours)) for key in SHARES}
+                rows.append({"set": name, "contender": ours} | shares)
+    return rows
+
+
+def times(found: dict[str, Runs]) -> list[Row]:
+    """Return microseconds for a row, contenders by sets, the quickest first."""
+    columns = {name: means(runs, "µs/row") for name, runs in found.items()}
+    names = dict.fromkeys(name for column in columns.values() for name in column)
+    rows: list[Row] = [
+        {"contender": name} | {s: _whole(c[name]) for s, c in columns.items() if name in c}
+        for name in names
+    ]
+    return sorted(rows, key=lambda row: float(next(v for s, v in row.items() if s in columns)))
 
 
 def figures(found: dict[str, Runs]) -> list[tuple[str, Any]]:
