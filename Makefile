@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 DONE := $(VENV)/done
 SAN := build/sanitize
 CXX_FILES := $(wildcard onkel/core/src/*.cpp onkel/core/src/*.hpp)
-CORE_FILES := pyproject.toml CMakeLists.txt $(CXX_FILES) onkel/core/layout.py onkel/core/src/generate.py
+CORE_FILES := pyproject.toml CMakeLists.txt $(CXX_FILES) onkel/core/layout.py onkel/core/density_table.py onkel/core/src/generate.py
 SAN_TESTS := $(wildcard tests/core tests/learner/test_agreement.py tests/learner/test_single_rows.py \
   tests/rules/test_rules.py tests/expansions/test_centers.py tests/expansions/test_trees.py \
   tests/files/test_hostile.py)

@@ -15,7 +15,7 @@ import numpy as np
 from adapters import COMPONENTS, EVERY, FIRST, WINDOW, Method, Step
 from feeds import Feed
 
-from onkel import NoveltyDetector, kernels
+from onkel import NoveltyDetector, kernels, rules
 
 NU = 0.05
 DEFAULT = "NoveltyDetector()"
@@ -23,7 +23,8 @@ DEFAULT = "NoveltyDetector()"
 
 def narrow(feed: Feed) -> NoveltyDetector:
     """Return a detector for features that move together: a narrower kernel, learning from more."""
-    return NoveltyDetector(nu=NU, support=0.5, kernel=kernels.Gaussian(3 / feed.d))
+    rule = rules.Norma(threshold_rate=3, support_rate=0.1)
+    return NoveltyDetector(nu=NU, support=0.5, kernel=kernels.Gaussian(3 / feed.d), rule=rule)
 
 
 def blocks(make: Callable[[Feed], NoveltyDetector], feed: Feed) -> Step:

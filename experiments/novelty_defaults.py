@@ -1,4 +1,4 @@
-"""The study behind the defaults of NoveltyDetector: how fast thresholds move, what f learns from.
+"""A study of NoveltyDetector's knobs: how fast thresholds move, what f learns from.
 
 Each digit class of scikit-learn's load_digits is held out in turn. One pass over 70 % of the
 others, in the order of ``numpy.random.default_rng(seed).permutation``; tested on the remaining
@@ -11,13 +11,15 @@ others, in the order of ``numpy.random.default_rng(seed).permutation``; tested o
 
 The peer is scikit-learn's OneClassSVM(nu=0.05, gamma=1/64), which sees the whole training part at
 once, standardised; onkel gets raw rows, in one pass. The grid covers the rule's threshold_rate and
-support_rate and the detector's support.
+support_rate and the detector's support. The default is the paper's: 1, nu, None.
 
-The defaults were chosen on this same data, seed 0 included: over five seeds the AUC lies 0.008
-below OneClassSVM's in the mean, and within 0.01 of it in three of the five.
+Two lines are looked at: the default, and (3, 0.1, 0.1), which learns from more and holds the rate
+closer, and was chosen on this same data, seed 0 included. Over five seeds their AUC lies 0.006 and
+0.008 below OneClassSVM's. The paper's varies more from seed to seed (it has fewer terms); its
+alerts are sharper, since its threshold jumps less.
 
-Expected at seed 0, for NoveltyDetector() as it comes: AUC at least OneClassSVM's less 0.01, and a
-rate within 10 % of nu. --quick runs one seed instead of five.
+Expected, of both: a mean AUC of at least OneClassSVM's less 0.01, and a rate within 10 % of nu.
+--quick runs two seeds instead of five.
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ NU = 0.05
 THRESHOLD_RATES = (1.0, 3.0, 10.0, 30.0)
 SUPPORTS = (NU, 0.1, 0.2, 0.5)
 SUPPORT_RATES = (None, 0.1, 1.0)
+LEARNS_MORE = (3.0, 0.1, 0.1)
 AUC_SLACK, RATE_SLACK = 0.01, 0.1
 
 Split = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -109,27 +112,36 @@ def summary(figures: list[tuple[float, ...]], peers: list[float]) -> dict[str, A
 def main(argv: list[str] | None = None) -> int:
     """Run, print, check, report."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="one seed instead of five")
+    parser.add_argument("--quick", action="store_true", help="two seeds instead of five")
     args = parser.parse_args(argv)
-    parts = [splits(seed) for seed in range(1 if args.quick else 5)]
+    parts = [splits(seed) for seed in range(2 if args.quick else 5)]
     peers = [peer_auc(p) for p in parts]
     default = [measure(lambda: NoveltyDetector(nu=NU), p) for p in parts]
     rows = [{"t.rate": "default", "support": "", "s.rate": ""} | summary(default, peers)]
+    watched = {"default": rows[0]}
     for point in product(THRESHOLD_RATES, SUPPORTS, SUPPORT_RATES):
         figures = [measure(setting(*point), p) for p in parts]
         names = dict(zip(("t.rate", "support", "s.rate"), point, strict=True))
         rows.append(names | summary(figures, peers))
+        if point == LEARNS_MORE:
+            watched["learns more"] = rows[-1]
     print(harness.table(rows))
     print(f"OneClassSVM: AUC {np.mean(peers):.4f}, sd {np.std(peers):.4f} over {len(peers)} seeds")
     gaps = [figure[0] - peer for figure, peer in zip(default, peers, strict=True)]
-    print("defaults, AUC less OneClassSVM's, seed by seed:", " ".join(f"{g:+.4f}" for g in gaps))
-    checks = [
-        harness.Check("defaults, seed 0, AUC", default[0][0], low=peers[0] - AUC_SLACK),
-        harness.Check("defaults, seed 0, rate/nu", default[0][1], 1 - RATE_SLACK, 1 + RATE_SLACK),
-    ]
+    print("default, AUC less OneClassSVM's, seed by seed:", " ".join(f"{g:+.4f}" for g in gaps))
     return harness.finish(
-        "novelty_defaults", {"rows": rows, "peer_auc": peers, "gaps": gaps}, checks
+        "novelty_defaults", {"rows": rows, "peer_auc": peers, "gaps": gaps}, checks_of(watched)
     )
+
+
+def checks_of(watched: dict[str, dict[str, Any]]) -> list[harness.Check]:
+    """Return what is expected of some lines of the table, by name."""
+    checks = []
+    for name, row in watched.items():
+        checks.append(harness.Check(f"{name}, AUC less SVM", row["less SVM"], low=-AUC_SLACK))
+        rate = harness.Check(f"{name}, rate/nu", row["rate/nu"], 1 - RATE_SLACK, 1 + RATE_SLACK)
+        checks.append(rate)
+    return checks
 
 
 if __name__ == "__main__":

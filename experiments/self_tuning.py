@@ -12,8 +12,7 @@ are the less of two runs, the bank and the singles taking turns; ratios are what
 Regression: Lorenz (L = 6) and Mackey-Glass 30 (L = 11) of the Kernel Adaptive Filtering Toolbox,
 mean squared error after the first 1000 samples in dB, where NORMA is published with 10.96 and
 -20.08 at settings chosen for each; and the four streams of defaults_regression.py, mean absolute
-error. Novelty: scikit-learn's digits, each class held out in turn (novelty_defaults.py has the
-protocol): the share of usual rows and of the held-out class that pass, and the AUC.
+error.
 
 How the banks were chosen. Classification: 34 settings (widths from 1/4 to 64 over d, both kernels,
 NORMA at three rates and three memories, projections, linear ones) ran on these same six sets; kept
@@ -22,8 +21,7 @@ narrower than 4/d), since in a shared ring those push out what the others hold. 
 never best on these sets and are left out. The rate 0.25 was picked from 0.1 to 2, the share 0.001
 from 0.0002 to 0.01, the loss (mistakes) from mistakes, absolute and squared votes. The regression
 bank was guessed and not changed after the first look; its loss and rate were picked from twelve on
-the six sets shown and on the Santa Fe laser. Novelty: widths guessed, the way rows are made up
-picked from six, the rate from three, on the digits. So all figures flatter the choices a little.
+the six sets shown and on the Santa Fe laser. So all figures flatter the choices a little.
 
 --quick leaves out the largest sets.
 """
@@ -38,16 +36,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
-from sklearn.metrics import roc_auc_score
 
-from onkel import Classifier, Detector, Regressor
+from onkel import Classifier, Regressor
 
 if __package__:
     from . import harness
-    from .novelty_defaults import NU, splits
 else:
     import harness
-    from novelty_defaults import NU, splits
 
 SETS = ("svmguide3", "spambase", "elec2", "ijcnn1", "cod_rna", "a9a")
 LARGE = ("cod_rna", "a9a")
@@ -193,28 +188,6 @@ def regress(folder: Path, quick: bool) -> tuple[list[dict[str, Any]], list[harne
     return rows, checks
 
 
-def detect() -> tuple[list[dict[str, Any]], list[harness.Check]]:
-    """Hold each digit out in turn; means over the ten."""
-    found: dict[str, list[tuple[float, ...]]] = {}
-    for train, test, new in splits(0):
-        model = Detector(NU)
-        alerts = model.predict_then_learn(train)[len(train) // 2 :] == -1
-        judged = {"mixture": (model, alerts)}
-        for member in model.members_:
-            late = member.predict_then_learn(train)[len(train) // 2 :] == -1
-            kernel = member.kernel
-            judged[f"{type(kernel).__name__} {kernel.gamma:.3g}"] = (member, late)
-        for name, (one, late) in judged.items():
-            passes = one.predict(test) > 0
-            auc = roc_auc_score(new, -one.score_samples(test))
-            numbers = (late.mean() / NU, passes[~new].mean(), passes[new].mean(), auc)
-            found.setdefault(name, []).append(tuple(float(v) for v in numbers))
-    heads = ("rate/nu", "usual passes", "new passes", "AUC")
-    means = {n: dict(zip(heads, np.mean(v, axis=0), strict=True)) for n, v in found.items()}
-    rows = [{"digits": name} | {k: float(v) for k, v in row.items()} for name, row in means.items()]
-    return rows, [harness.Check("digits, rate/nu", rows[0]["rate/nu"], 0.9, 1.1)]
-
-
 def main(argv: list[str] | None = None) -> int:
     """Run, print, check, report."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -227,7 +200,6 @@ def main(argv: list[str] | None = None) -> int:
     for name, (rows, found) in {
         "classification": classify(folder, args.quick),
         "regression": regress(folder, args.quick),
-        "novelty": detect(),
     }.items():
         print(harness.table(rows) + "\n")
         parts[name] = rows

@@ -76,7 +76,9 @@ def overview() -> None:
     )
     X, faulty = drifting_cloud()
     rule = rules.Norma(memory=2000, threshold_rate=3, support_rate=0.1)
-    decision = NoveltyDetector(nu=0.02, rule=rule).predict_then_learn(X, output="decision")
+    decision = NoveltyDetector(nu=0.02, support=0.1, rule=rule).predict_then_learn(
+        X, output="decision"
+    )
     t, alert = np.arange(len(X)), decision < 0
     a.plot(t[~alert], decision[~alert], ",", color=SOFT)
     a.plot(t[alert], decision[alert], ".", ms=3, color=ALARM, label="alert")

@@ -56,15 +56,16 @@ def alerts() -> None:
     X[4000:] += 8.0
     X[2500:2520] += [5.0, 0.0]
     t = np.arange(len(X))
-    kernel = kernels.Gaussian(2.0)
+    how = {"support": 0.5, "kernel": kernels.Gaussian(2.0)}
+    how["rule"] = rules.Norma(threshold_rate=3, support_rate=0.1)
     for learn, colour in ((True, ACCENT), (False, ALARM)):
-        det = NoveltyDetector(nu=0.05, support=0.5, kernel=kernel, learn_alerts=learn)
+        det = NoveltyDetector(nu=0.05, learn_alerts=learn, **how)
         rate = running(det.predict_then_learn(X) == -1, 200)
         a.plot(t[300:], rate[300:], color=colour, lw=1.2, label=f"learn_alerts={learn}")
     a.axhline(0.05, color=INK, lw=1, ls=":", label="promised")
     a.set(ylabel="rate of last 200", ylim=(0, 0.2), title="A fault at 2500, a level shift at 4000")
     a.legend(loc="upper left", ncols=3)
-    det = NoveltyDetector(nu=0.05, support=0.5, kernel=kernel)
+    det = NoveltyDetector(nu=0.05, **how)
     score = det.predict_then_learn(X, output="score")
     b.plot(t, score, ",", color=ACCENT)
     b.set(ylabel="score")

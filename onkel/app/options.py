@@ -171,7 +171,8 @@ detect_options: list[Wrap] = [
     _option(MODEL, "--nu", type=float, metavar="SHARE",
             help="Promised alert rate: 0.01 by default (--model kernel: 0.05)."),
     _option(MODEL, "--support", type=float, metavar="SHARE",
-            help="--model kernel: share of the rows that is learned from."),
+            help="--model kernel: share of the rows that is learned from; that of the alerts by "
+            "default."),
     _option(MODEL, "--learn-alerts/--no-learn-alerts", default=True, show_default=True,
             help="--model kernel: whether alerts are learned, and so become usual."),
     _option(MODEL, "--warmup", type=click.IntRange(0), metavar="ROWS",

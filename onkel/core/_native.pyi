@@ -65,6 +65,53 @@ class BlockF:
 class BlockOutput:
     def __init__(self, score: Doubles, limit: Doubles, kept: Bytes) -> None: ...
 
+class DensityPlan:
+    def __init__(
+        self,
+        nu: float,
+        memory: float,
+        terms: int,
+        late_terms: int,
+        delay: int,
+        hold: int,
+        history: int,
+        warmup: int,
+        young: int,
+        seed: int,
+        span: float,
+        rate: float,
+        low: float,
+        high: float,
+    ) -> None: ...
+
+class DensityState:
+    def __init__(
+        self,
+        whole: Wholes,
+        real: Doubles,
+        mean: Doubles,
+        cov: Doubles,
+        center: Doubles,
+        scale: Doubles,
+        turn: Doubles,
+        last: Doubles,
+        smooth: Doubles,
+        size: Doubles,
+        calm: Doubles,
+        raw: Doubles,
+        late_raw: Doubles,
+        z: Floats,
+        late_z: Floats,
+        sums: Floats,
+        late_sums: Floats,
+        marks: Bytes,
+        held: Doubles,
+        due: Wholes,
+        waiting: Doubles,
+        history: Doubles,
+        ranked: Doubles,
+    ) -> None: ...
+
 class Forest:
     def __init__(self, splits: Sequence[Split], weights: Doubles, columns: int) -> None: ...
     @property
@@ -356,6 +403,14 @@ def bank_sums(
 @overload
 def bank_sums(
     programs: Programs, queries: QueriesD, panels: PanelsD, out: Doubles, threads: int
+) -> None: ...
+def density(
+    plan: DensityPlan,
+    state: DensityState,
+    x: Doubles,
+    weight: Doubles,
+    out: Doubles,
+    members: Doubles,
 ) -> None: ...
 def evaluate(
     program: Program, dot: Doubles, dist2: Doubles, dist1: Doubles, out: Doubles

@@ -1,9 +1,9 @@
 """The state of a detector: its numbers and arrays, which the core changes in place.
 
-Rows, the steps between them and their late means are looked at in four ways (*views*): rows in units of
-their spreads, rows and steps turned so that their correlations vanish, and short running means that
-are let in late. A view has terms, a sample of the past that fades exponentially, and each term's
-kernel sum over the others. ``numpy_density.py`` says how they judge and learn.
+Rows, the steps between them and their late means are looked at in four ways (*views*): rows in
+units of their spreads, rows and steps turned so that their correlations vanish, and short running
+means that are let in late. A view has terms, a sample of the past that fades exponentially, and
+each term's kernel sum over the others. ``numpy_density.py`` says how they judge and learn.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel import core
-from onkel.core.layout import LEVELS, Count, Level
+from onkel.core import numpy_density
+from onkel.core.density_table import LEVELS, Count, Level
 
 Array = NDArray[Any]
 
@@ -26,6 +27,26 @@ AT_ONCE = 2048
 """Rows of one call; the arrays grow between calls."""
 NOWHERE = np.float32(1e9)
 """The coordinates of a place without a term."""
+
+# What judging rests on, as src/density.hpp has it (there kReach, kTied and so on).
+REACH = 1e4
+"""Most that a coordinate counts."""
+TIED = 1 + 1e-5
+"""Sums this close are the same."""
+TAIL_SHARE = 0.05
+"""Of the terms: those beyond which the tail is fitted."""
+LAST_SHARE = 0.02
+"""The same of the joined scores."""
+KNOWN = 200
+"""Joined scores that make a distribution of their own."""
+LOUD = 40
+"""A view's score beyond this is tempered."""
+REACH_COST = 2.5
+"""What a largest value must be ahead by."""
+TURN_COST = 3
+"""What whitened rows must be ahead by, where order is none."""
+TAIL_LEAST, LAST_LEAST = 10, 20
+"""What a largest coordinate must be ahead by."""
 
 
 @dataclass(frozen=True)
@@ -121,8 +142,9 @@ class DensityState:
         f4 = np.float32
         return cls(
             whole, real, flat, square, flat.copy(), flat.copy(), square.copy(), np.zeros(d),
-            np.zeros(d), np.zeros(d), np.zeros((4, d)), np.zeros((2, 16, d)), np.zeros((16, d)), np.full((3, d, 16), NOWHERE),
-            np.full((d, 16), NOWHERE), np.full((7, 16), np.inf, f4), np.full((2, 16), np.inf, f4),
+            np.zeros(d), np.zeros(d), np.zeros((4, d)), np.zeros((2, 16, d)), np.zeros((16, d)),
+            np.full((3, d, 16), NOWHERE), np.full((d, 16), NOWHERE),
+            np.full((7, 16), np.inf, f4), np.full((2, 16), np.inf, f4),
             np.zeros(16, np.uint8),
             np.zeros((1, 2 * d + 2)), np.zeros(1, np.int64), np.zeros((1, d)), np.zeros(16),
             np.zeros(16),
@@ -142,10 +164,10 @@ class DensityState:
     def make_room(self, plan: Plan, rows: int) -> None:
         """Let the arrays grow so that they hold what so many more rows may bring."""
         n = self.whole
-        waiting = int(n[Count.T] - n[Count.LATE_SEEN])
-        self._terms(min(int(n[Count.SIZE] + n[Count.HELD]) + rows, plan.terms))
+        waiting, later = int(n[Count.T] - n[Count.LATE_SEEN]), rows + int(n[Count.HELD])
+        self._terms(min(int(n[Count.SIZE]) + later, plan.terms))
         self._late_terms(min(int(n[Count.LATE_SIZE]) + waiting + rows, plan.late_terms))
-        self._remembered(min(int(n[Count.HISTORY]) + rows, plan.history))
+        self._remembered(min(int(n[Count.HISTORY]) + later, plan.history))
         self._held(min(int(n[Count.HELD]) + rows, plan.hold + 1))
         self._waiting(min(waiting + rows, plan.delay + 1), waiting)
 
@@ -218,21 +240,25 @@ def run(
         rows, heavy = X[part], none if weight is None else weight[part]
         if weight is not None:
             state.make_room(plan, len(rows))
-        _learn(plan, state, rows, heavy, out[part], parts[part])
+        _call(plan, state, rows, heavy, out[part], parts[part])
     return out, parts
 
 
-def _learn(
-    plan: Plan, state: DensityState, X: Array, weight: Array, out: Array, parts: Array
+def _call(
+    plan: Plan, state: DensityState, rows: Array, weight: Array, out: Array, members: Array
 ) -> None:
-    core.compiled.density(_plan(plan), _state(state), X, weight, out, parts)
+    if not core.has_lane():
+        numpy_density.density(plan, state, rows, weight, out, members)
+    else:
+        native = core.compiled
+        native.density(_plan(plan), _state(state), rows, weight, out, members)
 
 
 def settle(plan: Plan, state: DensityState) -> None:
     """Take metric, widths and tails anew, in a state that was put together by hand."""
     state.whole[Count.REFRESH] = 0
     none = np.zeros((0, len(state.last)))
-    _learn(plan, state, none, np.zeros(0), np.zeros((0, 4)), np.zeros((0, 9)))
+    _call(plan, state, none, np.zeros(0), np.zeros((0, 4)), np.zeros((0, 9)))
 
 
 @lru_cache(256)

@@ -1,8 +1,9 @@
 """The algebra that both cores, the GPU and explanation rest on: one table of what there is.
 
-Kernel operations, losses, rules, budgets, splits, and the columns of the state. ``src/generate.py``
-makes the C++ header of it when the core is built; NumPy, the GPU and explanation read it here. This
-file imports nothing but the standard library, so that a build can load it by its path.
+Kernel operations, losses, rules, budgets, splits, and the columns of the state; what a detector
+counts is in ``density_table.py``. ``src/generate.py`` makes the C++ header of both when the core
+is built; NumPy, the GPU and explanation read them here. Neither imports more than the standard
+library, so that a build can load them before their package is there.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import zlib
 from collections.abc import Iterable
 from enum import IntEnum
 from typing import Any, NamedTuple, Self, TypeVar
+
+from .density_table import LEVELS, Count, Level
 
 CodeT = TypeVar("CodeT", bound=IntEnum)
 
@@ -333,52 +336,6 @@ class Move(NamedTuple):
     alert: float
     verdict: Verdict
     radius: float = math.inf
-
-
-# -- what a detector counts and measures -------------------------------------------------------
-
-
-class Count(IntEnum):
-    """Whole numbers in the state of a detector (``core/density.py``)."""
-
-    T = 0
-    DRAWS = 1
-    SIZE = 2
-    LATE_SIZE = 3
-    LATE_SEEN = 4
-    HELD_FIRST = 5
-    HELD = 6
-    HISTORY_AT = 7
-    HISTORY = 8
-    REFRESH = 9
-    FRESH = 10
-    LATE_FRESH = 11
-    JUDGED = 12
-    ALERTS = 13
-    CALM = 14
-    ALARMED = 15
-
-
-class Level(IntEnum):
-    """Real numbers in the state of a detector."""
-
-    SEEN = 0
-    LATE_WEIGHT = 1
-    ROW_MASS = 2
-    STEP_MASS = 3
-    LATE_MASS = 4
-    SMOOTH_MASS = 5
-    LOG_ALPHA = 6
-    FORGIVEN = 7
-    UNSPENT = 8
-    RECENT = 9
-    WIDTH = 10
-    EDGE = 14
-    SLOPE = 23
-
-
-LEVELS = 32
-"""Numbers in all: four widths, and an edge and a slope for each of nine members."""
 
 
 # -- what the compiled core was made of --------------------------------------------------------

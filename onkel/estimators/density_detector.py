@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -12,7 +12,9 @@ from onkel import inputs
 from onkel.core.density import Plan
 from onkel.estimators import density_report
 from onkel.estimators.detector import BaseDetector
+from onkel.estimators.device import JudgesOnDevice
 from onkel.estimators.locks import locked
+from onkel.gpu.densities import placed
 from onkel.learner import Densities, Settings
 from onkel.params import Accept
 from onkel.saved import Saved
@@ -28,7 +30,7 @@ MOST_WARMUP = 2000
 _ACCEPTS = {
     "nu": Accept(low=0, low_open=True, high=1, high_open=True),
     "memory": Accept(low=100, high=1e15, hint="It counts rows, for example 10000."),
-    "terms": Accept(low=100, high=10_000_000, whole=True, hint="For example 1000."),
+    "terms": Accept(low=20, high=10_000_000, whole=True, hint="For example 1000."),
     "warmup": Accept(low=0, high=2**62, whole=True, none=True,
                      hint="It counts examples; None takes it from the number of features."),
     "recent": Accept(low=1, high=2**31, whole=True, hint="It counts scores, for example 1000."),
@@ -36,7 +38,7 @@ _ACCEPTS = {
 }  # fmt: skip
 
 
-class Detector(BaseDetector):
+class Detector(JudgesOnDevice, BaseDetector):
     """Self-tuning novelty detection: p, how rare a row is, and alerts on about nu of usual rows.
 
     ``p = P(a usual row is at least as unusual)``, alert where p < level
@@ -71,6 +73,11 @@ class Detector(BaseDetector):
         What NaN in X means: an error, or the feature's running mean.
     seed : int
         Of the sample.
+    device : {"cpu", "auto", "cuda", "cuda:N"}
+        Where blocks of rows that are only judged (`predict`, `p_samples`, `score_samples`,
+        `decision_function`, `rank_samples`) are judged; a GPU needs the extra ``gpu``, and "auto"
+        takes it where there is one. Rows that are learned, `predict_then_learn` too, are learned
+        one after another on the CPU, since each may change the sample that the next one meets.
 
     Examples
     --------
@@ -102,6 +109,7 @@ class Detector(BaseDetector):
         recent: int = 1000,
         missing: str = "error",
         seed: int = 0,
+        device: str = "cpu",
     ) -> None:
         self.nu = nu
         self.memory = memory
@@ -110,6 +118,7 @@ class Detector(BaseDetector):
         self.recent = recent
         self.missing = missing
         self.seed = seed
+        self.device = device
 
     # -- parameters ----------------------------------------------------------------------------
 
@@ -134,7 +143,8 @@ class Detector(BaseDetector):
             raise ValueError(
                 f"{type(self).__name__}: missing must be 'error' or 'mean'; got {self.missing!r}."
             )
-        return Densities(self._plan(1), 1, np.float64, self.missing).settings
+        made = Densities(self._plan(1), 1, np.float64, self.missing).settings
+        return replace(made, device=self._chosen(self.device))
 
     def _takes(self) -> tuple[bool, bool]:
         return False, self.missing == "mean"
@@ -148,9 +158,9 @@ class Detector(BaseDetector):
     # -- learning ------------------------------------------------------------------------------
 
     def _begin(self, X: Any, settings: Settings, rows: Any, columns: int) -> Any:
-        return Densities(
-            self._plan(rows.shape[1]), rows.shape[1], inputs.choose_dtype(X), settings.missing
-        )
+        features, dtype = rows.shape[1], inputs.choose_dtype(X)
+        learner = Densities(self._plan(features), features, dtype, settings.missing)
+        return placed(learner, settings.device)
 
     def _times(self, time: Any, rows: int, learner: Any) -> None:
         if time is not None:
@@ -221,7 +231,7 @@ class Detector(BaseDetector):
         plan = Plan(**numbers)
         if not plan.possible():
             raise held.refuse("nu", "and the other numbers are not those of a detector")
-        return Densities.restored(plan, missing, saved)
+        return self._go_on(Densities.restored(plan, missing, saved))
 
     # -- merging -------------------------------------------------------------------------------
 

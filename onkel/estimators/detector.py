@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel import diagnostics, inputs, losses, rules
+from onkel import diagnostics, inputs, losses
 from onkel.alerting import RecentScores
 from onkel.core.layout import Field
 from onkel.estimators.base import Estimator
 from onkel.estimators.device import OnDevice
 from onkel.estimators.locks import locked
 from onkel.learner import Learner, Settings
-from onkel.params import Accept, Part
+from onkel.params import Accept
 from onkel.saved import Saved
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-LEARNED_FRACTION = 0.1
-"""What f learns from by default; experiments/novelty_defaults.py has the study."""
 _ACCEPTS = {
     "warmup": Accept(low=0, high=2**62, whole=True, hint="It counts examples; 0 is none."),
     "recent": Accept(low=1, high=2**31, whole=True, hint="It counts scores, for example 1000."),
@@ -300,26 +298,28 @@ class BaseDetector(Estimator):
 
 
 class NoveltyDetector(OnDevice, BaseDetector):
-    """Online novelty detection: alerts on a fraction nu of the stream, and on what is new.
+    """Online novelty detection as published: alerts on a fraction nu of the stream.
 
-    ``f <- (1 - eta lam) f + eta sigma k(x, .)``, ``rho <- rho + r eta (nu - sigma)``,
+    ``f <- (1 - eta lam) f + eta sigma k(x, .)``, ``rho <- rho + eta (nu - sigma)``,
     sigma = [f(x) < rho]
+
+    The promise is an identity, for any stream: after T examples the realised rate is
+    ``nu - (rho_end - rho_start) / (eta T)``, and ``diagnostics_`` has all of its numbers.
 
     Parameters
     ----------
     nu : float in (0, 1)
         The promised alert rate.
     support : float in (0, 1), optional
-        Fraction of the stream that f learns from. None means nu, as in the paper, with a rule of
-        your own; with the default rule it means 0.1 (or nu, if larger; twice nu where alerts are
-        not learned), which gives a small nu enough terms to score well. Narrow kernels gain from
-        more, up to 0.5.
+        Fraction of the stream that f learns from. None means nu, as in the paper (twice nu where
+        alerts are not learned, which the paper does not know). More gives a small nu more terms
+        to score by; narrow kernels gain from up to 0.5.
     kernel : str, object or function
         From :mod:`onkel.kernels`, or a function of two matrices.
     rule, expansion : str or object
-        From :mod:`onkel.rules` and :mod:`onkel.expansions`. The default rule is
-        ``Norma(threshold_rate=3, support_rate=0.1)``: alerts follow nu quickly, f slowly.
-        ``rules.Norma()`` is the paper's.
+        From :mod:`onkel.rules` and :mod:`onkel.expansions`. The default rule is the paper's,
+        ``rules.Norma()``; its `threshold_rate` and `support_rate` set the pace at which alerts
+        follow nu and f its `support`.
     scale : bool
         Standardise inputs by running moments.
     fit_intercept : bool or "auto"
@@ -344,21 +344,24 @@ class NoveltyDetector(OnDevice, BaseDetector):
     precision : {"tf32x3", "float32", "tf32"}
         Of products on a GPU; see the guide.
 
+    References
+    ----------
+    N04 (20), with the sign of rho corrected; N01 (16).
+
     Examples
     --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> det = NoveltyDetector(nu=0.05)
     >>> alerts = det.predict_then_learn(rng.normal(size=(5000, 2))) == -1
-    >>> bool(abs(alerts.mean() - 0.05) < 0.005)
+    >>> d = det.diagnostics_
+    >>> bool(np.isclose(alerts.mean(), d["rate_promised"] + d["rate_error_term"]))
     True
+    >>> round(d["rate_realised"], 4), round(d["rate_error_term"], 4)
+    (0.0444, -0.0056)
     >>> det.predict([[0.0, 0.0], [6.0, 6.0]])
     array([ 1, -1])
     """
-
-    _own_parts: ClassVar[dict[tuple[str, str], Part]] = {
-        ("rule", "norma"): rules.Norma(threshold_rate=3.0, support_rate=0.1)
-    }
 
     def __init__(
         self,
@@ -398,11 +401,10 @@ class NoveltyDetector(OnDevice, BaseDetector):
         self.precision = precision
 
     def _loss(self) -> losses.Loss:
-        support, rule = self.support, self._part("rule", self.rule)
+        support = self.support
         losses.Novelty(nu=self.nu, support=support)  # checked as they were given
-        if support is None and getattr(rule, "support_rate", None) is not None:
-            least = self.nu if self.learn_alerts else min(2 * self.nu, (1 + self.nu) / 2)
-            support = max(least, LEARNED_FRACTION)
+        if support is None and not self.learn_alerts:  # f would learn from alerts alone: nothing
+            support = min(2 * self.nu, (1 + self.nu) / 2)
         return losses.Novelty(nu=self.nu, support=support, learn_alerts=self.learn_alerts)
 
     def _settings(self) -> Settings:

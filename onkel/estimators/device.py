@@ -10,8 +10,23 @@ from onkel import learner as learners
 from onkel.estimators.base import Estimator
 from onkel.estimators.locks import locked
 from onkel.gpu import devices
+from onkel.gpu.densities import placed
 from onkel.learner import Settings
 from onkel.saved import Saved
+
+
+def _here(device: str) -> str:
+    """Return a saved model's device; "cpu", with a warning, where there is no such device."""
+    reason = None if device in ("cpu", "auto") else devices.missing(device)
+    if reason is None:
+        return device
+    warnings.warn(
+        f"This model was saved with device={device!r}, but {reason}: it goes on on the CPU, with "
+        "device='cpu'.",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+    return "cpu"
 
 
 class OnDevice(Estimator):
@@ -39,17 +54,8 @@ class OnDevice(Estimator):
     def _resumed_settings(self, found: dict[str, Any]) -> Settings:
         settings = super()._resumed_settings(found)
         devices.check(type(self).__name__, self.device, self.precision)
-        reason = None if self.device in ("cpu", "auto") else devices.missing(self.device)
-        if reason is None:
-            return self._placed(settings, self.device)
-        warnings.warn(
-            f"This model was saved with device={self.device!r}, but {reason}: it goes on on the "
-            "CPU, with device='cpu'.",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-        self.device = "cpu"
-        return settings
+        self.device = _here(self.device)
+        return self._placed(settings, self.device)
 
     @locked
     def to(self, device: str) -> Self:
@@ -69,6 +75,48 @@ class OnDevice(Estimator):
             settings = self._placed(self._learner.settings, device)
             saved = Saved(learners.dump(self._learner))
             self._learner = learners.resumed(settings, saved, self._starter(settings))
+            self.__dict__.pop("_one", None)
+        self.device = device
+        return self
+
+
+class JudgesOnDevice(Estimator):
+    """A detector with ``device=``: there blocks of rows are judged; rows are learned on the CPU."""
+
+    device: str
+    _learner: Any
+
+    def _chosen(self, device: str) -> str:
+        owner = type(self).__name__
+        devices.check(owner, device)
+        return devices.found(owner, device)
+
+    def _go_on(self, learner: Any) -> Any:
+        """Return the learner of a saved model, on the model's device if that is here."""
+        devices.check(type(self).__name__, self.device)
+        self.device = _here(self.device)
+        return placed(learner, self._chosen(self.device))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A pickle of a model that judged on a GPU may be read where there is none."""
+        self.__dict__.update(state)
+        learner = state.get("_learner")
+        if learner is not None and _here(learner.device) != learner.device:
+            self._learner, self.device = placed(learner, "cpu"), "cpu"
+
+    @locked
+    def to(self, device: str) -> Self:
+        """Judge blocks of rows on another device, "cpu", "cuda" or "auto"; return the model.
+
+        Examples
+        --------
+        >>> from onkel import Detector
+        >>> Detector().partial_fit([[0.0], [1.0]]).to("cpu").t_
+        2
+        """
+        chosen = self._chosen(device)
+        if hasattr(self, "_learner"):
+            self._learner = placed(self._learner, chosen)
             self.__dict__.pop("_one", None)
         self.device = device
         return self

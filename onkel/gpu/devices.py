@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+from collections.abc import Callable
 from typing import Any
 
 from onkel.core.layout import BudgetCode, LossCode, Op, RuleCode, depth_of, operation_of, row_of
@@ -23,7 +24,7 @@ LONGEST = 15
 """Operations of a kernel's program there."""
 
 
-def check(owner: str, device: Any, precision: Any) -> None:
+def check(owner: str, device: Any, precision: Any = PRECISIONS[0]) -> None:
     """Refuse what names no device, or no precision."""
     if not (isinstance(device, str) and _NAMES.fullmatch(device)):
         raise ValueError(
@@ -126,15 +127,19 @@ def chosen(owner: str, settings: Settings) -> str:
     "auto" is the GPU where there is one that can run these settings, else the processor; never
     Triton's interpreter.
     """
-    device = settings.device
+    return found(owner, settings.device, lambda: unfit(settings))
+
+
+def found(owner: str, device: str, unfit: Callable[[], str | None] = lambda: None) -> str:
+    """Return the device that is meant; raise where it is missing, or `unfit` says why not."""
     if device == "cpu" or (device == "auto" and interpreted()):
         return "cpu"
-    for reason in (missing(device), unfit(settings)):
-        if reason is not None:
-            if device == "auto":
-                return "cpu"
-            raise ValueError(
-                f"{owner}: device={device!r}, but {reason}. Use device='cpu', or 'auto' for the "
-                "GPU where it can be used."
-            )
-    return "cuda" if device == "auto" else device
+    reason = missing(device) or unfit()
+    if reason is None:
+        return "cuda" if device == "auto" else device
+    if device == "auto":
+        return "cpu"
+    raise ValueError(
+        f"{owner}: device={device!r}, but {reason}. Use device='cpu', or 'auto' for the "
+        "GPU where it can be used."
+    )

@@ -2,7 +2,7 @@
 
 from onkel.learner.bank import Bank
 from onkel.learner.base import Learner
-from onkel.learner.blends import Alerts, Means, Votes, resumed_mixture
+from onkel.learner.blends import Means, Votes, resumed_mixture
 from onkel.learner.densities import Densities
 from onkel.learner.grow import with_features
 from onkel.learner.merging import Merged, merged
@@ -14,7 +14,8 @@ from onkel.learner.single_row import SingleRow
 from onkel.learner.term_learner import TermLearner
 
 __all__ = [
-    "OF_THE_MACHINE", "Alerts", "Bank", "Densities", "Learner", "Means", "Merged", "Mixture", "PrimalLearner",
+    "OF_THE_MACHINE", "Bank", "Densities", "Learner", "Means", "Merged", "Mixture",
+    "PrimalLearner",
     "Settings", "SingleRow", "Start", "TermLearner", "Votes", "dump", "merged", "resumed",
     "resumed_mixture", "start", "start_parts", "with_features",
 ]  # fmt: skip

@@ -62,6 +62,8 @@ class Densities:
     clock = None
     form = "densities"
     mistakes = None
+    device = "cpu"
+    """Where blocks of rows are judged."""
 
     def __init__(self, plan: Plan, features: int, dtype: Any, missing: str) -> None:
         self.plan, self.dtype, self.missing = plan, dtype, missing
@@ -76,7 +78,7 @@ class Densities:
         return Settings(
             kernel=self.kernel, loss=Novelty(nu=self.plan.nu),
             rule=rules.Norma(memory=self.plan.memory), expansion=Window(terms=self.plan.terms),
-            missing=self.missing,
+            missing=self.missing, device=self.device,
         )  # fmt: skip
 
     @property

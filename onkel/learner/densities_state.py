@@ -88,7 +88,11 @@ def _check(state: DensityState, plan: Plan, saved: Saved) -> None:
         raise saved.refuse("whole", "does not fit the arrays")
     slopes, widths = real[Level.SLOPE :], real[Level.WIDTH : Level.WIDTH + 4]
     judging = widths[0] > 0
-    if np.any(widths < 0) or np.any(slopes < 0) or (judging and np.any(slopes[[0, 1, 2, 3, 5]] <= 0)):
+    if (
+        np.any(widths < 0)
+        or np.any(slopes < 0)
+        or (judging and np.any(slopes[[0, 1, 2, 3, 5]] <= 0))
+    ):
         raise saved.refuse("real", "has a width or a slope that is none")
     if not real[Level.RECENT] >= 0 or np.any(real[Level.SEEN : Level.LOG_ALPHA] < 0):
         raise saved.refuse("real", "has a weight below 0")
@@ -117,7 +121,9 @@ def widened_state(state: DensityState, values: Array) -> DensityState:
     other.size = np.concatenate([state.size, np.abs(values)])
     other.calm = np.concatenate([state.calm, np.stack([values, *[nothing] * 3])], axis=1)
     other.raw = np.concatenate([state.raw, _past(rows[:2], state.raw.shape[1])], axis=2)
-    other.late_raw = np.concatenate([state.late_raw, _past(values[None], len(state.late_raw))[0]], 1)
+    other.late_raw = np.concatenate(
+        [state.late_raw, _past(values[None], len(state.late_raw))[0]], 1
+    )
     other.z = np.concatenate([state.z, np.zeros((3, k, state.z.shape[2]), F4)], axis=1)
     other.late_z = np.concatenate([state.late_z, np.zeros((k, state.late_z.shape[1]), F4)])
     held = state.held

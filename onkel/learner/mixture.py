@@ -2,7 +2,7 @@
 
 Before each trial the members' answers are averaged with their weights; after it each member's loss,
 a number from 0 to 1, moves the weights (Herbster & Warmuth 1998). What the loss is depends on the
-task and stands with the three kinds of mixture (``blends.py``). To the estimators a mixture is a
+task and stands with the two kinds of mixture (``blends.py``). To the estimators a mixture is a
 learner.
 """
 
@@ -23,7 +23,6 @@ from onkel.learner.resume import dump, opened, resumed_group, width_of
 from onkel.learner.settings import Settings
 from onkel.learner.transaction import Transaction
 from onkel.saved import Saved
-from onkel.scaling import Moments
 
 Array = NDArray[Any]
 
@@ -187,10 +186,7 @@ class Mixture:
         """Return an independent copy."""
         other = object.__new__(type(self))
         other.__dict__.update(
-            {
-                k: v.copy() if isinstance(v, (np.ndarray, Moments)) else v
-                for k, v in vars(self).items()
-            }
+            {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in vars(self).items()}
         )
         other.parts = [(part.copy(), held) for part, held in self.parts]
         return other
@@ -231,29 +227,26 @@ class Mixture:
 
     # -- the members' answers ------------------------------------------------------------------
 
-    def answers(self, X: Any, first: int = 0) -> tuple[Array, Array]:
-        """Return scores [rows][members][outputs], and thresholds of the same shape."""
-        scores, limits = np.empty((2, len(X), len(self.members), self.columns))
+    def answers(self, X: Any, first: int = 0) -> Array:
+        """Return scores [rows][members][outputs]."""
+        scores = np.empty((len(X), len(self.members), self.columns))
         for part, held in self.parts:
             scores[:, held] = self._by_member(part.scores(X, first), held)
-            limits[:, held] = part.limits().reshape(1, len(held), -1)
-        return scores, limits
+        return scores
 
     def _by_member(self, values: Array, held: list[int]) -> Array:
         return values.reshape(len(values), len(held), self.columns)
 
-    def _learn_parts(self, X: Any, Y: Array, weight: Array, first: int) -> tuple[Array, Array]:
-        """Let every member learn; all or none."""
-        columns, last = self.columns, self.main
-        scores, limits = np.empty((2, len(Y), len(self.members), columns))
+    def _learn_parts(self, X: Any, Y: Array, weight: Array, first: int) -> Array:
+        """Let every member learn, all or none; return their scores before each row."""
+        scores, last = np.empty((len(Y), len(self.members), self.columns)), self.main
         with ExitStack() as calls:
             for part, held in self.parts:
                 call = Transaction(part, len(Y), with_others=part is not last)
                 calls.push(call)
-                told = part.learn_within(call, X, Y, weight, None, first)
-                mine = np.reshape(told, (2, len(Y), len(held), columns))
-                scores[:, held], limits[:, held] = mine[0], mine[1]
-        return scores, limits
+                told, _ = part.learn_within(call, X, Y, weight, None, first)
+                scores[:, held] = self._by_member(told, held)
+        return scores
 
     def single_row(self) -> None:
         """A mixture has no cheap way for single rows."""
@@ -264,8 +257,8 @@ class Mixture:
         self, X: Any, Y: Array, weight: Array, own: Array | None = None, first: int = 0,
         times: Array | None = None,
     ) -> tuple[Array, Array]:  # fmt: skip
-        """Learn rows in order; return the mixture's scores and thresholds before each row."""
-        scores, _ = self._learn_parts(X, Y, weight, first)
+        """Learn rows in order; return the mixture's scores before each row, and no thresholds."""
+        scores = self._learn_parts(X, Y, weight, first)
         return self._mix(scores, Y), np.zeros((len(Y), self.columns))
 
     def _mix(self, scores: Array, Y: Array) -> Array:
@@ -286,7 +279,7 @@ class Mixture:
         raise NotImplementedError
 
     def limits(self) -> Array:
-        """Return the mixture's own threshold, where it has one."""
+        """A mixture has no threshold: 0 for each output."""
         return np.zeros(self.columns)
 
 

@@ -103,8 +103,6 @@ def check_model(model: Any, target: str | None, explain: bool, alerts_only: bool
         raise ValueError(f"keyed: {type(model).__name__} learns targets: give target=, a column.")
     if not novelty and (explain or alerts_only):
         raise ValueError("keyed: explain and alerts_only are for detectors; leave them out.")
-    if explain and not hasattr(model, "explain"):
-        raise ValueError(f"keyed: a {type(model).__name__} explains nothing: leave explain out.")
     if _on_strings(model):
         raise ValueError("keyed: string kernels are not read from columns yet; use numbers.")
 

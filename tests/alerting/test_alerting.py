@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from naive import alerting as naive
 
-from onkel import NoveltyDetector, alerting, expansions, kernels, losses, rules
+from onkel import NoveltyDetector, alerting, expansions, kernels, losses
 
 flags = st.lists(st.booleans(), max_size=40)
 cuts = st.lists(st.integers(0, 40), max_size=4)
@@ -84,7 +84,7 @@ def test_a_rank_is_a_chance(rng):
         (lambda: NoveltyDetector(recent=0).fit(np.eye(3)), "recent must be a whole number"),
         (lambda: NoveltyDetector(learn_alerts="never").fit(np.eye(3)), "must be True or False"),
         (
-            lambda: NoveltyDetector(rule=rules.Norma(), learn_alerts=False).fit(np.eye(3)),
+            lambda: NoveltyDetector(nu=0.1, support=0.1, learn_alerts=False).fit(np.eye(3)),
             "needs support",
         ),
     ],

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
+from helpers.sizes import size
 
 from onkel import (
     KernelClassifier,
@@ -95,20 +98,30 @@ def digits():
     return datasets.load_digits(return_X_y=True)
 
 
-def test_novelty_on_digits_is_as_good_as_batch(digits):
-    """Each class held out in turn: AUC of one pass against OneClassSVM, and the alert rate kept."""
+LEARNS_MORE = {"support": 0.1, "rule": rules.Norma(threshold_rate=3, support_rate=0.1)}
+
+
+@pytest.mark.parametrize(
+    ("how", "seeds"), [({}, size(2, 5)), (LEARNS_MORE, 1)], ids=["the paper's", "learns more"]
+)
+def test_novelty_on_digits_is_as_good_as_batch(digits, how, seeds):
+    """Each class held out in turn: AUC of one pass against OneClassSVM, and the alert rate kept.
+
+    The paper's detector keeps some fifty terms here, and its AUC varies with the order of rows by
+    0.02: means over several orders.
+    """
     from sklearn.metrics import roc_auc_score
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import OneClassSVM
 
     X, y = digits
     ours, batch, rates = [], [], []
-    for held_out in range(10):
-        rest = np.random.default_rng(0).permutation(np.flatnonzero(y != held_out))
+    for held_out, seed in itertools.product(range(10), range(seeds)):
+        rest = np.random.default_rng(seed).permutation(np.flatnonzero(y != held_out))
         cut = int(0.7 * len(rest))
         train, test = X[rest[:cut]], np.concatenate([X[rest[cut:]], X[y == held_out]])
         usual = np.arange(len(test)) < len(rest) - cut
-        det = NoveltyDetector(nu=0.05)
+        det = NoveltyDetector(nu=0.05, **how)
         alerts = det.predict_then_learn(train) == -1
         rates.append(alerts[cut // 2 :].mean())
         ours.append(roc_auc_score(usual, det.score_samples(test)))

@@ -19,7 +19,6 @@ from sklearn.utils import estimator_checks as checks  # noqa: E402
 
 from onkel import (  # noqa: E402
     Classifier,
-    Detector,
     KernelClassifier,
     KernelRegressor,
     LinearClassifier,
@@ -50,7 +49,6 @@ ESTIMATORS = [
     Classifier(members=[KernelClassifier(loss="logistic"), LinearClassifier(loss="logistic")]),
     NoveltyDetector(),
     NoveltyDetector(kernel=ADDITIVE, expansion="tree"),
-    Detector(),
 ]
 ONE_PASS = (
     "wants the promised rate on the very rows learned, after one pass over a few hundred of them: "
@@ -68,8 +66,7 @@ FEW_CENTRES = "wants a good fit, for which four centres are too few; more are to
 def expected(estimator):
     if isinstance(getattr(estimator, "expansion", None), expansions.Centers):
         return {"check_classifiers_train": FEW_CENTRES, "check_regressors_train": FEW_CENTRES}
-    novelty = getattr(estimator, "task", None) == "novelty"
-    return EXPECTED[NoveltyDetector] if novelty else EXPECTED.get(type(estimator), {})
+    return EXPECTED.get(type(estimator), {})
 
 
 @pytest.mark.filterwarnings("ignore:Estimator .* does not inherit:UserWarning")
@@ -90,7 +87,7 @@ def test_check_estimator(estimator):
     assert sum(r["status"] == "passed" for r in results) > 40
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS[:-3], ids=repr)
+@pytest.mark.parametrize("estimator", ESTIMATORS[:-2], ids=repr)
 @pytest.mark.parametrize(
     "check",
     [
@@ -112,7 +109,6 @@ def test_kinds():
     assert is_outlier_detector(NoveltyDetector())
     assert is_classifier(Classifier())
     assert is_regressor(Regressor())
-    assert is_outlier_detector(Detector())
 
 
 @pytest.fixture
@@ -151,7 +147,7 @@ def test_clone_and_set_params():
     with pytest.raises(ValueError, match="Invalid parameter 'speed'"):
         copy.set_params(speed=3)
     det = NoveltyDetector().set_params(rule__memory=500)
-    assert (det.rule.threshold_rate, det.rule.support_rate) == (3.0, 0.1)  # the detector's own
+    assert det.rule == rules.Norma(memory=500)  # the paper's, with another memory
 
 
 def learner_of(model):
@@ -160,7 +156,7 @@ def learner_of(model):
 
 def bits(model):
     """Everything that a learner holds, as bytes."""
-    if isinstance(model, (Classifier, Regressor, Detector)):
+    if isinstance(model, (Classifier, Regressor)):
         held = [value for part, _ in learner_of(model).parts for value in vars(part).values()]
         return [value.tobytes() for value in held if isinstance(value, np.ndarray)]
     learner = model._learner

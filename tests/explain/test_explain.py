@@ -315,7 +315,7 @@ def test_nothing_stored_yet():
     det = NoveltyDetector().partial_fit([[1.0, 2.0]])
     why = det.explain([1.0, 2.0])
     assert (why.score, why.terms, why.terms_stored) == (0.0, (), 0)
-    assert str(why) == "Alert: score 0 below the threshold 0.15 (100 % of the last 1 were as low)."
+    assert str(why) == "Alert: score 0 below the threshold 0.05 (100 % of the last 1 were as low)."
 
 
 @pytest.mark.parametrize(

@@ -138,8 +138,7 @@ FORGED_MIXTURES = [
     ("votes", one_setting("expansion", 2, part("expansion/window", terms=9)), "held must be"),
     ("votes", one_setting("expansion", 3, part("expansion/centers", centers=5, sample=2**31)),
      "draws must hold one number for each of sample"),
-    ("alerts", one_setting("loss", 1, part("loss/novelty", nu=0.3)), "one nu for all members"),
-    ("alerts", one_setting("intercept", 1, lambda _: True), "settings.intercept is not what"),
+    ("means", one_setting("intercept", 1, lambda _: 3), "settings.intercept is not what"),
     ("votes", put(learner__parts__2__held=[2, 0]), r"held must be \[0, 2\]"),
     ("votes", put(learner__parts__2__held=[0]), "parts.2.held must be"),
     ("votes", put(learner__parts__2__t=91), "the other parts must have learned the same rows"),
@@ -168,13 +167,6 @@ FORGED_MIXTURES = [
     ("means", reshaped("learner.usual", lambda a: a[:1]), "usual must have shape .2."),
     ("means", set_at("learner.usual", 0, -1.0), "usual must be at least 0"),
     ("means", put(flat=True), "flat does not fit 2 targets"),
-    ("alerts", put(learner__theta={"float": "nan"}), "theta must be a finite number"),
-    ("alerts", put(learner__alerts=-1.0), "alerts must be a finite number of at least 0"),
-    ("alerts", set_at("learner.size_of", 0, 0.0), "size_of must be at least"),
-    ("alerts", set_at("learner.sizes", 0, -1.0), "sizes must be at least 0"),
-    ("alerts", set_at("learner.recent", (0, 0), np.nan), "recent must be finite"),
-    ("alerts", reshaped("learner.recent", lambda a: a[:9]), "recent must have shape .64, 3."),
-    ("alerts", reshaped("learner.ranges.mean", lambda a: a[:2]), "mean must have shape .3."),
 ]  # fmt: skip
 
 TERMS = "learner.terms."

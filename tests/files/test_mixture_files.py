@@ -12,12 +12,10 @@ from helpers.sizes import size
 import onkel
 from onkel import (
     Classifier,
-    Detector,
     KernelClassifier,
     KernelRegressor,
     LinearClassifier,
     LinearRegressor,
-    NoveltyDetector,
     Regressor,
     expansions,
     files,
@@ -49,16 +47,8 @@ def regressors(**more):
     ]
 
 
-def detectors(**more):
-    return [
-        NoveltyDetector(kernel=k, expansion=SMALL, learn_alerts=learn, **more)
-        for k in (kernels.Gaussian(0.3), kernels.Laplacian(1.0))
-        for learn in (True, False)
-    ]
-
-
-BANKS = {"classification": classifiers, "regression": regressors, "novelty": detectors}
-MIXTURES = {"classification": Classifier, "regression": Regressor, "novelty": Detector}
+BANKS = {"classification": classifiers, "regression": regressors}
+MIXTURES = {"classification": Classifier, "regression": Regressor}
 CALLS = (1, 1, 3, 1, 20, 64, 1, 1, 150, 70, 1, 8)
 
 
@@ -68,18 +58,17 @@ def stream(rng, task, dtype="float64"):
     z = np.sin(2 * X[:, 0]) + X[:, 1] / 4 + 0.1 * rng.normal(size=n)
     labels = np.array(["low", "high", "late"])[np.digitize(z, [0.5, 2.0])]
     labels[:10] = np.where(z[:10] > 0.5, "high", "low")
-    return X, {"classification": labels, "regression": z, "novelty": None}[task]
+    return X, {"classification": labels, "regression": z}[task]
 
 
 def call(model, X, y, first, rows):
     """Let a model see the next rows: one as a single row, several as a block."""
     part = slice(first, first + rows)
-    targets = None if y is None else y[part]
     if rows == 1:
         shown = model.predict_one(X[first])
-        model.learn_one(X[first], None if y is None else y[first])
+        model.learn_one(X[first], y[first])
         return shown
-    return model.predict_then_learn(X[part], targets)
+    return model.predict_then_learn(X[part], y[part])
 
 
 def all_of(model):
@@ -158,7 +147,7 @@ def test_a_mixture_that_has_learned_nothing(task, rng):
 @pytest.mark.parametrize("task", BANKS)
 def test_the_first_rows_may_all_have_weight_0(task, rng):
     X, y = stream(rng, task)
-    y = None if y is None else y[:5]
+    y = y[:5]
     loaded = again(MIXTURES[task]().partial_fit(X[:5], y, sample_weight=np.zeros(5)))
     assert loaded.t_ == 0
     whole = MIXTURES[task]().partial_fit(X[:5], y, sample_weight=np.zeros(5)).partial_fit(X[:5], y)
@@ -172,11 +161,11 @@ def test_gaps_and_names_of_features(task, rng):
     X[rng.uniform(size=X.shape) < 0.1] = np.nan
     frame = pandas.DataFrame(X, columns=["a", "b", "c"])
     model = MIXTURES[task](members=BANKS[task](missing="mean"))
-    model.partial_fit(frame[:100], None if y is None else y[:100])
+    model.partial_fit(frame[:100], y[:100])
     loaded = again(model)
     assert loaded.feature_names_in_.tolist() == ["a", "b", "c"]
     for m in (model, loaded):
-        m.partial_fit(frame[100:], None if y is None else y[100:])
+        m.partial_fit(frame[100:], y[100:])
     assert all_of(loaded) == all_of(model)
 
 

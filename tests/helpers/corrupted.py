@@ -19,7 +19,6 @@ import numpy as np
 
 from onkel import (
     Classifier,
-    Detector,
     KernelClassifier,
     KernelRegressor,
     LinearClassifier,
@@ -103,7 +102,6 @@ def _mixtures(X: Any, y: Any, labels: Any) -> dict[str, tuple[Any, Any]]:
     return {
         "votes": (Classifier(members=members).partial_fit(X, labels), X),
         "means": (Regressor().partial_fit(X.astype("f4"), targets), X),
-        "alerts": (Detector(nu=0.1).partial_fit(X), X),
         "bank": (Classifier(members=members), X),
     }
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from onkel import (
     Classifier,
-    Detector,
     KernelClassifier,
     KernelRegressor,
     LinearClassifier,
@@ -65,7 +64,6 @@ def models() -> dict[str, tuple[Any, Any, Any]]:
         "linear_regressor": (LinearRegressor(), X, y),
         "mixture_classifier": (Classifier(members=_members(window)), X, labels),
         "mixture_regressor": (Regressor(), X, y),
-        "mixture_detector": (Detector(nu=0.1), X, y),
         "new": (KernelRegressor(kernel=kernels.Matern() + 2.0 * kernels.Linear()), X, y),
     }  # fmt: skip
 

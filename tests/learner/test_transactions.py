@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from onkel import (
-    Detector,
     KernelClassifier,
     KernelRegressor,
     NoveltyDetector,
+    Regressor,
     expansions,
     kernels,
     losses,
@@ -246,13 +246,13 @@ def test_single_rows_after_a_refused_call_go_into_the_model(rng, rows):
 def test_a_mixture_that_refuses_a_call_is_what_it_was(rng):
     X = rng.normal(size=(600, 3))
     rule = rules.Norma(learning_rate=0.1)
-    members = [NoveltyDetector(0.05, kernel=kernels.Polynomial(degree=q, gamma=1.0, offset=1.0),
-                               scale=False, rule=rule) for q in (2, 3)]  # fmt: skip
-    model = Detector(members=members).partial_fit(X[:300])
+    members = [KernelRegressor(kernels.Polynomial(degree=q, gamma=1.0, offset=1.0), rule=rule,
+                               scale=False) for q in (2, 3)]  # fmt: skip
+    model = Regressor(members).partial_fit(X[:300], X[:300, 0])
     before, bad = pickle.dumps(model), X[300:].copy()
     bad[280] = 1e120
     with pytest.raises(ValueError):
-        model.partial_fit(bad)
+        model.partial_fit(bad, X[300:, 0])
     assert pickle.dumps(model) == before
 
 

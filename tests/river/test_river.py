@@ -31,7 +31,7 @@ ADDITIVE = kernels.Additive(kernels.Exponential(), weights="mean")
 MODELS = [
     *(kind(**params) for kind in (face.KernelClassifier, face.LinearClassifier,
                                   face.KernelRegressor, face.LinearRegressor,
-                                  face.NoveltyDetector)
+                                  face.NoveltyDetector, face.Detector)
       for params in kind._unit_test_params()),
     *([] if BACKEND == "numpy" else [  # once is enough: they take their time
     face.KernelClassifier(rule="projection"),
@@ -108,7 +108,8 @@ def test_kinds_and_signatures():
         ours, theirs = getattr(face, name), getattr(onkel, name)
         here, there = (inspect.signature(k).parameters for k in (ours, theirs))
         of_a_gpu = {"device", "precision"} & set(there)
-        assert set(there) - set(here) == {"passes", "missing"} | of_a_gpu
+        passes = {"passes"} & set(there)
+        assert set(there) - set(here) == {"missing"} | passes | of_a_gpu
         assert set(here) - set(there) <= {"absent", "on"}
         differ = {n for n in set(here) & set(there) if here[n].default != there[n].default}
         assert differ <= {"warmup"}

@@ -78,7 +78,14 @@ class Alerts(Counting):
     @property
     def fields(self) -> tuple[str, ...]:
         """The columns of the output."""
-        return (*(("p",) if self.judge.rarity else ()), "score", "threshold", "alert", "rank", "why")
+        return (
+            *(("p",) if self.judge.rarity else ()),
+            "score",
+            "threshold",
+            "alert",
+            "rank",
+            "why",
+        )
 
     def __call__(self, model: Any, block: Block) -> Finish:
         """Judge rows and learn them; alerts are explained by the model before the block."""

@@ -94,7 +94,16 @@ def _in_words(found: dict[str, Any]) -> str:
     if found.get("needs_double"):
         digits += f", for the digits of {', '.join(found['needs_double'])}"
     series = [f"series: {found['series']}"] if "series" in found else []
-    lines = [first, "", *table, "", *series, f"model:  {found['model']}", *_inner_words(found), digits]
+    lines = [
+        first,
+        "",
+        *table,
+        "",
+        *series,
+        f"model:  {found['model']}",
+        *_inner_words(found),
+        digits,
+    ]
     return "\n".join(lines)
 
 

@@ -5,6 +5,8 @@ namespace {
 
 using namespace seam;
 
+constexpr int64_t kMost = int64_t{1} << 53;  // of anything that is counted
+
 struct State {
   State(const Out<int64_t>& whole, const Out<double>& real, const Out<double>& mean,
         const Out<double>& cov, const Out<double>& center, const Out<double>& scale,
@@ -76,25 +78,31 @@ struct State {
   }
   static int64_t whole_(size_t n) { return static_cast<int64_t>(n); }
 
-  // Whether a call of so many rows stays within the arrays.
+  // Whether so many rows can be learned (0: judged only) within the plan and the arrays.
   void check(const onkel::DensityPlan& plan, int64_t rows) const {
+    const int64_t* n = at.whole;
+    require(plan.young >= 12 && plan.terms >= plan.young && plan.late_terms >= plan.young &&
+                plan.history >= plan.young && plan.delay >= 0 && plan.hold >= 0 &&
+                std::max({plan.delay, plan.hold}) < kMost,
+            "the plan is out of range");
+    require(std::all_of(n, n + onkel::kCounts, [](int64_t k) { return k >= 0 && k < kMost; }),
+            "counts are out of range");
+    const int64_t waiting = n[onkel::kCountT] - n[onkel::kCountLateSeen];
+    const int64_t later = rows ? rows + n[onkel::kCountHeld] : 0;  // what is held comes in later
     const auto room = [](int64_t now, int64_t more, int64_t most, int64_t there) {
       return now >= 0 && now <= most && std::min(now + more, most) <= there;
     };
-    const int64_t* n = at.whole;
-    const int64_t waiting = n[onkel::kCountT] - n[onkel::kCountLateSeen];
-    require(n[onkel::kCountT] >= 0 && plan.terms >= plan.young && plan.late_terms >= plan.young &&
-                plan.young >= 12 && plan.delay >= 0 && plan.hold >= 0 && plan.history >= plan.young,
-            "the plan is out of range");
-    require(room(n[onkel::kCountSize], rows + n[onkel::kCountHeld], plan.terms, at.places) &&
+    require(room(n[onkel::kCountSize], later, plan.terms, at.places) &&
                 room(n[onkel::kCountLateSize], rows + waiting, plan.late_terms, at.late_places) &&
-                room(n[onkel::kCountHistory], rows, plan.history, remembered) &&
+                room(n[onkel::kCountHistory], later, plan.history, remembered) &&
                 room(n[onkel::kCountHeld], rows, plan.hold + 1, at.holds) &&
                 room(waiting, rows, plan.delay + 1, at.waits),
             "the arrays are too small for so many rows");
-    require(n[onkel::kCountHeldFirst] >= 0 && n[onkel::kCountHeldFirst] < at.holds &&
-                n[onkel::kCountHistoryAt] >= 0 && n[onkel::kCountHistoryAt] < plan.history,
-            "a ring begins outside itself");
+    require(n[onkel::kCountHeldFirst] < at.holds, "the ring of held rows begins outside itself");
+    require(n[onkel::kCountHistory] == plan.history
+                ? n[onkel::kCountHistoryAt] < plan.history
+                : n[onkel::kCountHistoryAt] == n[onkel::kCountHistory],
+            "the history has its next place outside itself");
   }
 
   onkel::Density at;
@@ -108,12 +116,12 @@ struct State {
 void density(const onkel::DensityPlan& plan, const State& state, const In<double>& x,
              const In<double>& weight, const Out<double>& out, const Out<double>& members) {
   onkel::Density s = state.at;
-  s.rows = whole(x.shape(0));
   require(x.ndim() == 2 && whole(x.shape(1)) == s.d, "the rows do not fit the state");
+  s.rows = whole(x.shape(0));
   require(has(out, 4 * s.rows), "out needs four numbers per row");
   require(members.size() == 0 || has(members, 9 * s.rows), "members need nine numbers per row");
   require(weight.size() == 0 || has(weight, s.rows), "one weight per row, or none");
-  if (weight.size()) state.check(plan, s.rows);
+  state.check(plan, whole(weight.size()));
   s.x = x.data();
   s.weight = weight.size() ? weight.data() : nullptr;
   s.out = out.data();

@@ -17,6 +17,8 @@ using onkel::Density;
 using onkel::DensityPlan;
 
 constexpr int kWF = Simd<float>::width;
+constexpr double kLargest = 1e75;    // most that a number counts: its fourth power is finite
+constexpr double kNear = 1e-25;      // the least distance that a width is made of
 constexpr double kReach = 1e4;       // most that a coordinate counts
 constexpr double kTied = 1 + 1e-5;   // sums this close are the same
 constexpr double kTailShare = 0.05;  // of the terms: those beyond which the tail is fitted
@@ -24,8 +26,8 @@ constexpr double kLastShare = 0.02;  // the same of the joined scores
 constexpr int64_t kTailLeast = 10, kLastLeast = 20;  // scores in a tail, at least
 constexpr double kKnown = 200;       // joined scores that make a distribution of their own
 constexpr double kGross = 2.3;       // below the level by a factor of ten
-constexpr double kLoud = 20;         // a view's score beyond this is tempered
-constexpr double kTurnCost = 2;      // what whitened rows must be ahead by where order is none
+constexpr double kLoud = 40;         // a view's score beyond this is tempered
+constexpr double kTurnCost = 3;      // what whitened rows must be ahead by where order is none
 constexpr double kReachCost = 2.5;   // what a largest coordinate must be ahead by
 constexpr double kLog2 = 0.69314718055994530942;
 
@@ -55,6 +57,7 @@ struct View {
   float* reach;          // [places] the largest coordinate
   const uint8_t* marks;  // [places] whether a term once raised an alert, or null
   int widths;            // 2: four times narrower, too
+  bool round;            // distances as the crow flies, which no turning changes; else by the axes
   double* width;
   double *edge, *slope;              // of the tail, one for each width
   double *reach_edge, *reach_slope;  // of the largest coordinates
@@ -66,10 +69,20 @@ inline float reach_of(const float* q, int64_t d) {
   return most;
 }
 
+inline VecF root(VecF x) {
+  for (int k = 0; k < kWF; ++k) x[k] = std::sqrt(x[k]);
+  return x;
+}
+
 // The distances of a row to all terms; returns the least.
-inline float distances(const View& v, const float* q, float* out) {
+template <bool kRound>
+inline float distances_as(const View& v, const float* q, float* out) {
   constexpr int kAtOnce = 4;  // sums that do not wait for each other
   const int64_t whole = (v.count + kWF - 1) / kWF * kWF;
+  const auto gap = [](VecF a, VecF b) {
+    const VecF x = a - b;
+    return kRound ? x * x : magnitude(x);
+  };
   VecF least = broadcast<VecF>(3e38f);
   int64_t i = 0;
   for (; i + kAtOnce * kWF <= whole; i += kAtOnce * kWF) {
@@ -77,9 +90,10 @@ inline float distances(const View& v, const float* q, float* out) {
     for (int64_t j = 0; j < v.d; ++j) {
       const float* z = v.z + j * v.places + i;
       const VecF own = broadcast<VecF>(q[j]);
-      for (int k = 0; k < kAtOnce; ++k) sum[k] = sum[k] + magnitude(load<VecF>(z + k * kWF) - own);
+      for (int k = 0; k < kAtOnce; ++k) sum[k] = sum[k] + gap(load<VecF>(z + k * kWF), own);
     }
     for (int k = 0; k < kAtOnce; ++k) {
+      if (kRound) sum[k] = root(sum[k]);
       store(out + i + k * kWF, sum[k]);
       least = sum[k] < least ? sum[k] : least;
     }
@@ -87,13 +101,18 @@ inline float distances(const View& v, const float* q, float* out) {
   for (; i < whole; i += kWF) {
     VecF sum = VecF{};
     for (int64_t j = 0; j < v.d; ++j)
-      sum = sum + magnitude(load<VecF>(v.z + j * v.places + i) - broadcast<VecF>(q[j]));
+      sum = sum + gap(load<VecF>(v.z + j * v.places + i), broadcast<VecF>(q[j]));
+    if (kRound) sum = root(sum);
     store(out + i, sum);
     least = sum < least ? sum : least;
   }
   float found = least[0];
   for (int k = 1; k < kWF; ++k) found = std::min(found, least[k]);
   return found;
+}
+
+inline float distances(const View& v, const float* q, float* out) {
+  return v.round ? distances_as<true>(v, q, out) : distances_as<false>(v, q, out);
 }
 
 inline VecF raised(VecF e, int w) {
@@ -153,9 +172,8 @@ inline double tail_score(const View& v, const Met& met, int w) {
 }
 
 // The same of a row's largest coordinate.
-inline double reach_score(const View& v, const float* q) {
+inline double reach_score(const View& v, float own) {
   const double n = static_cast<double>(v.count);
-  const float own = reach_of(q, v.d);
   if (own > *v.reach_edge) {
     const double k = static_cast<double>(in_tail(v.count, kTailShare, kTailLeast));
     return std::log(n / k) + (own - *v.reach_edge) / *v.reach_slope;
@@ -166,13 +184,15 @@ inline double reach_score(const View& v, const float* q) {
 }
 
 // Where the tail begins and how fast it falls, from the terms' own sums.
-// Terms that once raised an alert do not count, unless most have.
+// Terms that once raised an alert do not count, unless most have. None is below 0; a NaN, which a
+// damaged state may hold, would lead a selection out of its array.
 inline int64_t usual(const View& v, const float* from, float* buffer) {
+  const auto sound = [&](int64_t i) { return from[i] >= 0 ? from[i] : 0; };
   int64_t n = 0;
   for (int64_t i = 0; v.marks && i < v.count; ++i)
-    if (!v.marks[i]) buffer[n++] = from[i];
+    if (!v.marks[i]) buffer[n++] = sound(i);
   if (v.marks && 2 * n > v.count) return n;
-  std::copy_n(from, v.count, buffer);
+  for (int64_t i = 0; i < v.count; ++i) buffer[i] = sound(i);
   return v.count;
 }
 
@@ -198,8 +218,16 @@ inline void fit_tails(const View& v, float* buffer) {
   *v.reach_slope = std::max((largest_but(k / 2) - *v.reach_edge) / kLog2, 0.1);
 }
 
+// A term's kernel sum over the others, itself (or whose place it takes) left out before anything is
+// added: of a sum that holds a 1, float32 keeps nothing that is smaller than 1e-7.
+inline float sum_but(const View& v, const Met& met, int64_t but, int w) {
+  if (but < v.count) met.values[but] = 0;
+  return static_cast<float>(total(v, met, w) * met.factor(w));
+}
+
 // Put a row in a place, new (place == count) or another term's; `met` is what it met there.
-inline void put(View& v, int64_t place, const float* q, const Met& met, float* buffer) {
+inline void put(View& v, int64_t place, const float* q, float reach, const Met& met,
+                float* buffer) {
   const int64_t whole = (v.count + kWF - 1) / kWF * kWF;
   if (place < v.count) {
     float* old = buffer + v.places;
@@ -219,15 +247,10 @@ inline void put(View& v, int64_t place, const float* q, const Met& met, float* b
     float* sums = v.sums + w * v.places;
     for (int64_t i = 0; i < whole; i += kWF)
       store(sums + i, load<VecF>(sums + i) + raised(load<VecF>(met.values + i), w) * factor);
-    double own = total(v, met, w) * met.factor(w);
-    if (place < v.count) {
-      const double e = met.values[place];
-      own -= (w ? e * e * e * e : e) * met.factor(w);
-    }
-    sums[place] = static_cast<float>(std::max(own, 0.0));
+    sums[place] = sum_but(v, met, place, w);
   }
   for (int64_t j = 0; j < v.d; ++j) v.z[j * v.places + place] = q[j];
-  v.reach[place] = reach_of(q, v.d);
+  v.reach[place] = reach;
   if (place == v.count) ++v.count;
 }
 
@@ -247,7 +270,7 @@ inline double tuned_width(const View& v, float* buffer) {
   if (positive.empty()) return 4.0 / static_cast<double>(v.d);
   auto mid = positive.begin() + static_cast<int64_t>(positive.size() / 2);
   std::nth_element(positive.begin(), mid, positive.end());
-  const double median = *mid, n = static_cast<double>(v.count);
+  const double median = std::max<double>(*mid, kNear), n = static_cast<double>(v.count);
   const double wanted = std::min(std::max(5.0, 0.02 * n), n / 4);
   double low = std::log(1e-3 / median), high = std::log(1e4 / median);
   std::vector<double> sums(seen.size());
@@ -276,13 +299,8 @@ inline void settle(View& v, float* buffer) {
   std::vector<float> q(static_cast<size_t>(v.d));
   for (int64_t i = 0; i < v.count; ++i) {
     for (int64_t j = 0; j < v.d; ++j) q[static_cast<size_t>(j)] = v.z[j * v.places + i];
-    v.reach[i] = reach_of(q.data(), v.d);
     const Met met = meet(v, q.data(), buffer);
-    for (int w = 0; w < v.widths; ++w) {
-      const double self = met.values[i],
-                   own = total(v, met, w) - (w ? self * self * self * self : self);
-      v.sums[w * v.places + i] = static_cast<float>(std::max(own * met.factor(w), 0.0));
-    }
+    for (int w = 0; w < v.widths; ++w) v.sums[w * v.places + i] = sum_but(v, met, i, w);
   }
   fit_tails(v, buffer);
 }
@@ -303,6 +321,7 @@ struct Machine {
   std::vector<double> centered, step, mean;
   Met met[3];
   bool found[3] = {};
+  float row_reach = 0, step_reach = 0;
 
   Machine(const DensityPlan& plan, Density& s)
       : plan(plan),
@@ -320,13 +339,14 @@ struct Machine {
              s.late_sums + s.late_places,
              nullptr,
              1,
+             true,
              s.real + onkel::kLevelWidth + 3,
              s.real + onkel::kLevelEdge + 4,
              s.real + onkel::kLevelSlope + 4,
              s.real + onkel::kLevelEdge + 8,
              s.real + onkel::kLevelSlope + 8},
         buffers(static_cast<size_t>(5 * (std::max(s.places, s.late_places) + kWF + s.d))),
-        query(static_cast<size_t>(4 * s.d)),
+        query(static_cast<size_t>(5 * s.d)),
         centered(static_cast<size_t>(s.d)),
         step(static_cast<size_t>(s.d)),
         mean(static_cast<size_t>(s.d)) {}
@@ -346,6 +366,7 @@ struct Machine {
             s.sums + (4 + k) * s.places,
             s.marks,
             widths,
+            k > 0,
             s.real + onkel::kLevelWidth + k,
             s.real + onkel::kLevelEdge + first,
             s.real + onkel::kLevelSlope + first,
@@ -432,7 +453,8 @@ struct Machine {
       turned[i] = full ? held(dot(t + i * d, z, i + 1)) : static_cast<float>(z[i]);
   }
 
-  void place(View& v, int64_t i, const float* q) {
+  void place(View& v, int64_t i, const float* q, float reach) {
+    v.reach[i] = reach;
     for (int64_t j = 0; j < d; ++j) v.z[j * v.places + i] = q[j];
   }
 
@@ -446,14 +468,14 @@ struct Machine {
     take_metric(kLate, static_cast<double>(t));
     for (int64_t i = 0; i < plain.count; ++i) {
       seen_as(kRows, s.raw + i * d, q(0), q(1));
-      place(plain, i, q(0));
-      place(white, i, q(1));
-      seen_as(kSteps, s.raw + (s.places + i) * d, nullptr, q(2));
-      place(steps, i, q(2));
+      place(plain, i, q(0), reach_of(q(0), d));
+      place(white, i, q(1), reach_of(q(0), d));
+      seen_as(kSteps, s.raw + (s.places + i) * d, q(4), q(2));
+      place(steps, i, q(2), reach_of(q(4), d));
     }
     for (int64_t i = 0; i < late.count; ++i) {
       seen_as(kLate, s.late_raw + i * d, nullptr, q(3));
-      place(late, i, q(3));
+      place(late, i, q(3), 0);
     }
     for (View* v : {&plain, &white, &steps, &late}) settle(*v, buffer(4));
     whole(onkel::kCountFresh) = whole(onkel::kCountLateFresh) = 0;
@@ -486,7 +508,7 @@ struct Machine {
       m[j] += a * e;
       v[j] = (1 - a) * (v[j] + a * e2);
       w[j] += a * (r * r - w[j]);
-      fourth[j] += a * (e2 * e2 - fourth[j]);
+      fourth[j] = (1 - a) * (fourth[j] + a * e2 * e2);
     }
   }
 
@@ -513,7 +535,9 @@ struct Machine {
   // See a row and its step in the views of the sample; what they meet there is found when needed.
   void look(const double* x, const double* step_) {
     seen_as(kRows, x, q(0), q(1));
-    seen_as(kSteps, step_, nullptr, q(2));
+    seen_as(kSteps, step_, q(4), q(2));
+    row_reach = reach_of(q(0), d);
+    step_reach = reach_of(q(4), d);
     std::fill_n(found, 3, false);
   }
 
@@ -542,14 +566,14 @@ struct Machine {
     if (tied < 1) {
       meet_once(0);
       part[0] = tail_score(plain, met[0], 0);
-      part[5] = reach_score(plain, q(0));
+      part[5] = reach_score(plain, row_reach);
     }
     if (tied > 0) {
       meet_once(2);
       part[2] = tail_score(white, met[1], 1);
       part[3] = tail_score(steps, met[2], 0);
-      part[6] = reach_score(white, q(1));
-      part[7] = reach_score(steps, q(2));
+      part[6] = reach_score(white, row_reach);
+      part[7] = reach_score(steps, step_reach);
       if (late.count >= plan.young && *late.width) {
         seen_as(kLate, mean.data(), nullptr, q(3));
         part[4] = tail_score(late, meet(late, q(3), buffer(3)), 0);
@@ -579,7 +603,8 @@ struct Machine {
           std::min(static_cast<double>(whole(onkel::kCountT)) / 4, 0.4 * plan.memory);
       if (!(draw() < static_cast<double>(n) / seen)) return;
       at = std::min<int64_t>(static_cast<int64_t>(draw() * static_cast<double>(n)), n - 1);
-      double* old = std::lower_bound(s.ranked, s.ranked + n, s.history[at]);
+      double* old =
+          std::min(std::lower_bound(s.ranked, s.ranked + n, s.history[at]), s.ranked + n - 1);
       std::memmove(old, old + 1, static_cast<size_t>(s.ranked + n - old - 1) * sizeof(double));
       --n;
     }
@@ -620,9 +645,9 @@ struct Machine {
     } else {
       if (!known) look(x, step_);
       for (int k = 0; k < 3; ++k) meet_once(k);
-      put(plain, at, q(0), met[0], buffer(4));
-      put(white, at, q(1), met[1], buffer(4));
-      put(steps, at, q(2), met[2], buffer(4));
+      put(plain, at, q(0), row_reach, met[0], buffer(4));
+      put(white, at, q(1), row_reach, met[1], buffer(4));
+      put(steps, at, q(2), step_reach, met[2], buffer(4));
       if (++whole(onkel::kCountFresh) * 50 > plain.count) {
         for (View* v : {&plain, &white, &steps}) fit_tails(*v, buffer(4));
         whole(onkel::kCountFresh) = 0;
@@ -650,7 +675,7 @@ struct Machine {
       } else {
         seen_as(kLate, x, nullptr, q(3));
         const Met there = meet(late, q(3), buffer(3));
-        put(late, at, q(3), there, buffer(4));
+        put(late, at, q(3), 0, there, buffer(4));
         if (++whole(onkel::kCountLateFresh) * 50 > late.count) {
           fit_tails(late, buffer(4));
           whole(onkel::kCountLateFresh) = 0;
@@ -724,18 +749,20 @@ struct Machine {
 
 void density(const DensityPlan& plan, Density& s) {
   Machine machine(plan, s);
-  if (s.weight) machine.refresh();  // due only where a state was put together by hand
+  if (s.weight || !s.rows) machine.refresh();  // due only in a state put together by hand
   std::vector<double> row(static_cast<size_t>(s.d));
   for (int64_t i = 0; i < s.rows; ++i) {
-    const double weight = s.weight ? s.weight[i] : 0;
+    const double weight = s.weight ? std::min(s.weight[i], plan.memory) : 0;
     const double* x = s.x + i * s.d;
-    for (int64_t j = 0; j < s.d; ++j)  // a value that has not come is the mean so far
-      row[static_cast<size_t>(j)] = std::isnan(x[j]) ? s.mean[j] : x[j];
+    for (int64_t j = 0; j < s.d; ++j) {  // a value that has not come is the mean so far
+      const double v = std::isnan(x[j]) ? s.mean[j] : x[j];
+      row[static_cast<size_t>(j)] = std::max(-kLargest, std::min(v, kLargest));
+    }
     double joined, score;
     machine.judge(row.data(), &joined, &score, s.members ? s.members + i * 9 : nullptr);
     const double level = s.real[onkel::kLevelLogAlpha];
     const bool alert = s.whole[onkel::kCountT] >= plan.warmup && -score < level;
-    s.out[i * 4] = -score;
+    s.out[i * 4] = 0 - score;  // 0, not -0, where nothing is known
     s.out[i * 4 + 1] = level;
     s.out[i * 4 + 2] = alert;
     s.out[i * 4 + 3] = joined;

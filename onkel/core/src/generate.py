@@ -1,27 +1,25 @@
-"""Write the C++ header of the table in ``onkel/core/layout.py``: python generate.py LAYOUT HEADER.
+"""Write the C++ header of the tables in ``onkel/core``: python generate.py FOLDER HEADER.
 
 Run by CMake when the core is built; needs the standard library only.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import sys
 from enum import IntEnum
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 
-def load(path: str) -> ModuleType:
-    """Return the table, loaded by its path: its package may not be installed yet."""
-    spec = importlib.util.spec_from_file_location("onkel_layout", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+def load(folder: str) -> ModuleType:
+    """Return ``layout.py``, loaded from a folder: its own package may not be installed yet."""
+    package = ModuleType("onkel_tables")
+    package.__path__ = [folder]
+    sys.modules[package.__name__] = package
+    return import_module("onkel_tables.layout")
 
 
 def camel(name: str) -> str:
@@ -69,7 +67,7 @@ def header(layout: ModuleType) -> str:
     kinds = (layout.Reads, layout.Op, layout.LossCode, layout.RuleCode, layout.BudgetCode,
              layout.SplitCode)  # fmt: skip
     lines = [
-        "// Made from onkel/core/layout.py by onkel/core/src/generate.py.",
+        "// Made from onkel/core/layout.py and density_table.py by onkel/core/src/generate.py.",
         "#pragma once",
         "#include <cmath>",
         "#include <cstdint>",

@@ -1,8 +1,7 @@
-"""Self-tuning estimators: a bank of settings side by side, one class for each task."""
+"""Self-tuning estimators: a bank of settings side by side, a class for each task with targets."""
 
 from onkel.estimators.mixtures.base import Mixed
 from onkel.estimators.mixtures.classifier import Classifier
-from onkel.estimators.mixtures.detector import Detector
 from onkel.estimators.mixtures.regressor import Regressor
 
-__all__ = ["Classifier", "Detector", "Mixed", "Regressor"]
+__all__ = ["Classifier", "Mixed", "Regressor"]

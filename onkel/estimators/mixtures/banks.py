@@ -9,7 +9,6 @@ from __future__ import annotations
 from onkel import losses, rules
 from onkel.estimators.base import Estimator
 from onkel.estimators.classifier import KernelClassifier
-from onkel.estimators.detector import NoveltyDetector
 from onkel.estimators.linear import LinearClassifier, LinearRegressor
 from onkel.estimators.regressor import KernelRegressor
 from onkel.kernels import Gaussian, Laplacian
@@ -52,9 +51,3 @@ def regressors(d: int) -> list[Estimator]:
         KernelRegressor(Gaussian(1.0 / d)),
         LinearRegressor(),
     ]
-
-
-def detectors(d: int, nu: float) -> list[Estimator]:
-    """Three widths of the Gaussian, three of the Laplacian."""
-    wide = [NoveltyDetector(nu, kernel=Gaussian(c / d)) for c in (0.25, 1.0, 4.0)]
-    return [*wide, *(NoveltyDetector(nu, kernel=Laplacian(c / d)) for c in (1.0, 4.0, 16.0))]

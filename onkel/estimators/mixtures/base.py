@@ -40,8 +40,6 @@ class Mixed(Estimator):
     members: Any
     share: float
     rate: float | None
-    _accepts: ClassVar[dict[str, Accept]] = ACCEPTS
-    """What each parameter may be, beside the members."""
     _kind: ClassVar[type[Mixture]]
     """How members are judged, and their answers blended."""
     _default_rate: ClassVar[float]
@@ -73,7 +71,7 @@ class Mixed(Estimator):
 
     def _settings(self) -> Settings:
         """Check every parameter; return the first member's settings: what it takes, all take."""
-        for name, accept in self._accepts.items():
+        for name, accept in ACCEPTS.items():
             accept.check(type(self).__name__, name, getattr(self, name))
         members = self._chosen(1)
         for i, member in enumerate(members):
