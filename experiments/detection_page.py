@@ -26,7 +26,12 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "choose": tuple(f"{key}, the half « choose »" for key in ("AUC", "AP", "VUS-PR")),
     "nab": ("NAB's score, standard profile, all series",),
     "alerts": ("Alerts, the half « shown »",),
-    "behaviour": ("Bursts, 20 seeds", "Rate, one stream each", "Shift, 20 seeds", "Youth, 20 seeds"),
+    "behaviour": (
+        "Bursts, 20 seeds",
+        "Rate, one stream each",
+        "Shift, 20 seeds",
+        "Youth, 20 seeds",
+    ),
     "time": ("Processor time, µs/row, all streams",),
 }
 """The page's parts, and the captions of what stands in them."""

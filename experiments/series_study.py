@@ -42,8 +42,10 @@ from onkel.series import Lags
 
 if __package__:
     from . import harness
+    from .reproduce_docs import write
 else:
     import harness
+    from reproduce_docs import write
 
 STEP, WEEKS = 900, 10
 DAY = 86400 // STEP
@@ -292,6 +294,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="two seeds, and no NAB")
     parser.add_argument("--figure", action="store_true", help="draw docs/figures/series.png")
+    parser.add_argument("--page", action="store_true", help="write the tables to docs/series.md")
     parser.add_argument("--density", action="store_true", help="a plain density, not Detector")
     args = parser.parse_args(argv)
     judge = density if args.density else strangeness
@@ -300,11 +303,14 @@ def main(argv: list[str] | None = None) -> int:
         draw(FIGURE)
     seeds = 2 if args.quick else 10
     results = studied(seeds, judge)
-    print(table(results))
+    tables = {"faults": table(results)}
     if not args.density:
-        print("\n" + alerts_table(seeds))
+        tables["alerts"] = alerts_table(seeds)
     if folder is not None:
-        print("\n" + nab_table(folder, judge))
+        tables["nab"] = nab_table(folder, judge)
+    print("\n\n".join(tables.values()))
+    for name, text in tables.items() if args.page else ():
+        write(FIGURE.parent.parent / "series.md", name, text)
     worst = float(results[COMMAND][:, :, 1].max())
     checks = [harness.Check("usual rows as strange as a fault, at worst", worst, high=WORST)]
     return harness.finish(

@@ -26,9 +26,9 @@ from onkel import (  # noqa: E402
     expansions,
     losses,
 )
-from onkel.explain import one_in  # noqa: E402
 from onkel.app.cli import main  # noqa: E402
 from onkel.app.errors import CODES  # noqa: E402
+from onkel.explain import one_in  # noqa: E402
 from onkel.streams.sources import next_cut  # noqa: E402
 
 ROWS = 1500
