@@ -2,9 +2,10 @@
 
     python benchmarks/tool.py [--rows N] [--quick]
 
-Eight columns, the detector's defaults, checkpoints once a second; learning alone is that of the
-command: all threads, single precision. Rounds in turn, so that a machine
-that is busy is busy for all. Wall time, start of the process included (`tool`), and processor time.
+Eight columns, the papers' detector with its defaults and, in one line, the self-tuning one;
+checkpoints once a second; learning alone is that of the command: all threads, single precision.
+Rounds in turn, so that a machine that is busy is busy for all. Wall time, start of the process
+included (`tool`), and processor time.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from onkel import NoveltyDetector
 from onkel.streams.sources import Reading, open_source
 
 ROWS = 1_000_000
+KERNEL = ("--model", "kernel")
 LIMITS = {"CSV file to file": 200_000, "JSON lines through a pipe": 60_000}
 """Rows per second, on the reference machine when it is idle."""
 
@@ -87,7 +89,7 @@ def through_pipe(folder: Path, path: Path) -> tuple[float, float]:
     shutil.rmtree(folder / "state", ignore_errors=True)
     with subprocess.Popen(["cat", path], stdout=subprocess.PIPE) as cat:
         words = ["detect", "-", "-o", folder / "alerts.jsonl", "--state", folder / "state", "-q"]
-        return command(words, cat.stdout)
+        return command([*words, *KERNEL], cat.stdout)
 
 
 def measure(rows: int, repeats: int) -> dict[str, list[tuple[float, float]]]:
@@ -99,8 +101,11 @@ def measure(rows: int, repeats: int) -> dict[str, list[tuple[float, float]]]:
         "parsing CSV alone": lambda: timed(lambda: parse(paths["csv"])),
         "parsing JSON lines alone": lambda: timed(lambda: parse(paths["jsonl"])),
         "learning alone": lambda: timed(lambda: learn(X)),
-        "CSV file to file": lambda: to_file(folder, paths["csv"]),
-        "CSV, --precision double": lambda: to_file(folder, paths["csv"], "--precision", "double"),
+        "CSV file to file": lambda: to_file(folder, paths["csv"], *KERNEL),
+        "CSV, --precision double": lambda: to_file(
+            folder, paths["csv"], *KERNEL, "--precision", "double"
+        ),
+        "CSV, self-tuning": lambda: to_file(folder, paths["csv"]),
         "JSON lines through a pipe": lambda: through_pipe(folder, paths["jsonl"]),
     }
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in jobs}

@@ -38,13 +38,14 @@ def written(ax: plt.Axes, folder: Path) -> None:
     out = folder / "all.jsonl"
     onkel("detect", table(folder / "rows.csv", X), "--nu", 0.02, "--all", "-o", out, "-q").wait()
     rows = [json.loads(line) for line in out.read_text().splitlines()]
-    score, limit, alert = (np.array([r[n] for r in rows]) for n in ("score", "threshold", "alert"))
-    ax.plot(score, ".", ms=1, color=SOFT, label="score")
-    ax.plot(limit, color=INK, lw=0.8, label="threshold")
+    p, limit, alert = (np.array([r[n] for r in rows]) for n in ("p", "threshold", "alert"))
+    p = np.maximum(p, 1e-9)
+    ax.semilogy(p, ".", ms=1, color=SOFT, label="p")
+    ax.semilogy(np.exp(limit), color=INK, lw=0.8, label="level")
     at = np.flatnonzero(alert)
-    ax.plot(at, score[at], ".", ms=3, color=ALARM, label="alert")
-    ax.set(title="onkel detect rows.csv --nu 0.02 --all", xlabel="row", ylabel="score")
-    ax.legend(loc="upper left", markerscale=2)
+    ax.semilogy(at, p[at], ".", ms=3, color=ALARM, label="alert")
+    ax.set(title="onkel detect rows.csv --nu 0.02 --all", xlabel="row", ylabel="p")
+    ax.legend(loc="lower right", markerscale=2)
 
 
 def size(path: Path) -> int:

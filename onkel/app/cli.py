@@ -33,7 +33,7 @@ def main() -> None:
     """Learn from a stream, one row at a time: alerts, labels, numbers.
 
     \b
-    onkel detect readings.csv                     alerts on the 5 % that are least usual
+    onkel detect readings.csv                     how rare is each row? alerts on the rarest
     tail -f log.jsonl | onkel detect - --nu 0.001
     onkel classify mail.csv --target spam -o predictions.csv
     onkel regress load.csv --target watts --nu 0.1 --state run/
@@ -67,14 +67,15 @@ def detect(source: str, **options: Any) -> None:
     with a warning.
 
     \b
-    onkel detect readings.csv                        5 % alerts, as JSON lines
-    onkel detect readings.csv --nu 0.01 -o alerts.csv --report run.html
+    onkel detect readings.csv                        alerts on 1 % of usual rows, and on faults
+    onkel detect readings.csv --nu 0.001 -o alerts.csv --report run.html
     onkel detect readings.csv --dry-run              what would be learned from?
     onkel detect /var/log/app.jsonl --follow --state run/ -o alerts.jsonl
     onkel detect trips.parquet --key vehicle --time at --memory 12h --state run/
 
-    Each line of the output has the row's number (from 0), score, threshold, rank (the share of
-    recent scores that were as low) and, for some alerts, a sentence that says why.
+    Each line of the output has the row's number (from 0), p (a usual row as unusual comes once in
+    1/p), score (log p), threshold, rank (the share of recent scores that were as low) and a
+    sentence that says why. Options that only the papers' detector has give that one, without p.
     """  # noqa: D301
     _run("detect", source, options)
 
@@ -139,7 +140,7 @@ def serve(**options: Any) -> None:
     \b
     onkel serve --state models/
     onkel serve --state models/ --host 0.0.0.0 --token-file token.txt
-    curl -d '{"name": "pump", "kind": "NoveltyDetector"}' http://127.0.0.1:8421/models
+    curl -d '{"name": "pump", "kind": "Detector"}' http://127.0.0.1:8421/models
 
     An example that was acknowledged is on the disk: the machine may die at any moment. What can be
     asked is told at /openapi.json.

@@ -136,12 +136,13 @@ source_options: list[Wrap] = [
 
 model_options: list[Wrap] = [
     _option(MODEL, "--memory", metavar="N|DURATION",
-            help="Forgetting horizon: examples (100000), or a time span (12h) by --time."),
+            help="Forgetting horizon: examples (100000; detect: 10000), or a time span (12h) by "
+            "--time (detect: of --model kernel)."),
     _option(MODEL, "--kernel", metavar="NAME", help="gaussian, laplacian, matern, linear, …"),
     _option(MODEL, "--gamma", type=float, metavar="NUMBER",
             help="Width of the kernel: 1/features by default."),
     _option(MODEL, "--window", type=int, metavar="TERMS",
-            help="Terms that are stored: 10000 by default; time per row follows it."),
+            help="Terms that are stored: 10000 (detect: 1000); time per row follows it."),
     _option(MODEL, "--rate", type=float, metavar="NUMBER", help="Learning rate."),
     _option(MODEL, "--scale/--no-scale", default=True, show_default=True,
             help="Standardise columns by running moments."),

@@ -26,8 +26,10 @@ from onkel.core.numpy_views import (
     Met,
     View,
     fit_tails,
+    in_tail,
     meet,
     put,
+    reach_of,
     reach_score,
     settle,
     tail_score,
@@ -40,16 +42,18 @@ Array = NDArray[Any]
 
 LARGEST = 1e75
 """Most that a number counts: its fourth power is finite."""
-LAST_SHARE = 0.02
+LAST_SHARE, LAST_LEAST = 0.02, 20
 """Of the joined scores: those beyond which their tail is fitted."""
 KNOWN = 200
 """Joined scores that make a distribution of their own."""
 GROSS = 2.3
 """Below the level by a factor of ten."""
-LOUD = 20.0
+LOUD = 40.0
 """A view's score beyond this is tempered."""
-REACH_COST = 1.5
+REACH_COST = 2.5
 """What a largest coordinate must be ahead by."""
+TURN_COST = 3.0
+"""What whitened rows must be ahead by where order does not matter."""
 Levels = tuple[Array, Array, Array, Array, Array]
 _WORD = 2**64 - 1
 
@@ -77,16 +81,17 @@ class Machine(Metric):
         self.steps = self._view(2, 3, 1)
         self.late = View(
             state.late_z, state.late_sums[:1], state.late_sums[1], None,
-            *self._levels(3, 4, 1, 8), int(self.whole[Count.LATE_SIZE]),
+            *self._levels(3, 4, 1, 8), int(self.whole[Count.LATE_SIZE]), True,
         )  # fmt: skip
         self.q: list[Array] = []
+        self.reach: list[Any] = []
         self.met: list[Met | None] = []
 
     def _view(self, k: int, first: int, widths: int) -> View:
         s = self.s
         return View(
             s.z[k], s.sums[first : first + widths], s.sums[4 + k], s.marks,
-            *self._levels(k, first, widths, 5 + k), int(self.whole[Count.SIZE]),
+            *self._levels(k, first, widths, 5 + k), int(self.whole[Count.SIZE]), k > 0,
         )  # fmt: skip
 
     def _levels(self, k: int, first: int, widths: int, reach: int) -> Levels:
@@ -105,14 +110,17 @@ class Machine(Metric):
         t, s = int(self.whole[Count.T]), self.s
         if t < self.plan.young or t < self.whole[Count.REFRESH]:
             return
-        self.whole[Count.REFRESH] = t + max(5, min(t // 8, 1000))
+        self.whole[Count.REFRESH] = t + max(5, min(t // 8, int(self.plan.memory / 4)))
         for kind in (ROWS, STEPS, LATE):
             self.take_metric(kind, t)
         n, late = self.plain.count, self.late.count
         straight, turned = self.seen_as(ROWS, s.raw[0, :n])
         self.plain.z[:, :n], self.white.z[:, :n] = straight.T, turned.T
-        self.steps.z[:, :n] = self.seen_as(STEPS, s.raw[1, :n])[1].T
+        self.plain.reach[:n] = self.white.reach[:n] = reach_of(straight)
+        straight, turned = self.seen_as(STEPS, s.raw[1, :n])
+        self.steps.z[:, :n], self.steps.reach[:n] = turned.T, reach_of(straight)
         self.late.z[:, :late] = self.seen_as(LATE, s.late_raw[:late])[1].T
+        self.late.reach[:late] = 0
         for view in (self.plain, self.white, self.steps, self.late):
             settle(view)
         self.whole[Count.FRESH] = self.whole[Count.LATE_FRESH] = 0
@@ -130,7 +138,7 @@ class Machine(Metric):
 
     def among(self, g: float, n: int) -> float:
         """-log of the share that lies as high; beyond the k highest, an exponential tail."""
-        ranked, k = self.s.ranked, max(5, int(LAST_SHARE * n))
+        ranked, k = self.s.ranked, in_tail(n, LAST_SHARE, LAST_LEAST)
         edge = float(ranked[n - k - 1])
         if g > edge:
             slope = max((float(ranked[n - k // 2 - 1]) - edge) / LOG2, 0.5)
@@ -140,7 +148,10 @@ class Machine(Metric):
 
     def look(self, x: Array, step: Array) -> None:
         """See a row and its step in the views of the sample; what they meet is found on demand."""
-        self.q = [*self.seen_as(ROWS, x), self.seen_as(STEPS, step)[1]]
+        row, turned = self.seen_as(ROWS, x)
+        step, turned_step = self.seen_as(STEPS, step)
+        self.q = [row, turned, turned_step]
+        self.reach = [reach_of(row), reach_of(row), reach_of(step)]
         self.met = [None, None, None]
 
     def meet_once(self, k: int) -> Met:
@@ -163,11 +174,10 @@ class Machine(Metric):
             return 0.0, 0.0, part
         part[8] = tied = self.tie()
         self.look(x, step)
+        part[1] = tail_score(self.white, self.meet_once(1), 0)
         if tied < 1:
-            part[0], part[5] = (
-                tail_score(self.plain, self.meet_once(0), 0),
-                reach_score(self.plain, self.q[0]),
-            )
+            part[0] = tail_score(self.plain, self.meet_once(0), 0)
+            part[5] = reach_score(self.plain, self.reach[0])
         if tied > 0:
             self.look_closer(mean, part)
         g = self.joined(part)
@@ -176,20 +186,21 @@ class Machine(Metric):
     def look_closer(self, mean: Array, part: Array) -> None:
         """What is looked at where rows are tied to those before."""
         white, steps = self.meet_once(1), self.meet_once(2)
-        part[1], part[2] = tail_score(self.white, white, 0), tail_score(self.white, white, 1)
+        part[2] = tail_score(self.white, white, 1)
         part[3] = tail_score(self.steps, steps, 0)
-        part[6], part[7] = reach_score(self.white, self.q[1]), reach_score(self.steps, self.q[2])
+        part[6] = reach_score(self.white, self.reach[1])
+        part[7] = reach_score(self.steps, self.reach[2])
         if self.late.count >= self.plan.young and self.late.width[0]:
             part[4] = tail_score(self.late, meet(self.late, self.seen_as(LATE, mean)[1]), 0)
 
     def joined(self, part: Array) -> float:
         """Join what the views say; a view is its density, or its largest coordinate if far ahead.
 
-        ``(1 - tie) plain + tie (white + steps / 2 + late)``
+        ``(1 - tie) max(plain, white - 3) + tie (white + steps / 2 + late)``
         """
         plain, broad, narrow, steps, late, *reach, tied = part.tolist()
         far = [r - REACH_COST for r in reach]
-        alone = max(plain, far[0])
+        alone = loud(max(plain, far[0], broad - TURN_COST))
         turned, step = max((broad + narrow) / 2, far[1]), max(steps, far[2])
         return (1 - tied) * alone + tied * (loud(turned) + loud(step) / 2 + loud(late))
 
@@ -244,7 +255,7 @@ class Machine(Metric):
             if not known:
                 self.look(x, step)
             for k, view in enumerate(views):
-                put(view, at, self.q[k], self.meet_once(k))
+                put(view, at, self.q[k], self.reach[k], self.meet_once(k))
             self.fit_anew(Count.FRESH, *views)
         self.whole[Count.SIZE] = self.plain.count
 
@@ -276,7 +287,7 @@ class Machine(Metric):
             late.count = max(late.count, at + 1)
         else:
             q = self.seen_as(LATE, x)[1]
-            put(late, at, q, meet(late, q))
+            put(late, at, q, 0, meet(late, q))
             self.fit_anew(Count.LATE_FRESH, late)
         self.whole[Count.LATE_SIZE] = late.count
 
@@ -358,14 +369,17 @@ def density(
 ) -> None:
     """Judge each row, and learn it if it has a weight above 0 (no weights: none is)."""
     machine = Machine(plan, state)
-    x, weight = bounded(x, LARGEST), np.minimum(weight, plan.memory)
+    weight = np.minimum(weight, plan.memory)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        for i, row in enumerate(x):
+        if len(weight) or not len(x):
+            machine.refresh()  # due only in a state that was put together by hand
+        for i, came in enumerate(x):
+            row = bounded(np.where(np.isnan(came), state.mean[0], came), LARGEST)
             step, mean = machine.moved(row)
             g, score, parts = machine.judge(row, step, mean)
             level = float(state.real[Level.LOG_ALPHA])
             alert = bool(state.whole[Count.T] >= plan.warmup and -score < level)
-            out[i] = -score, level, alert, g
+            out[i] = 0.0 - score, level, alert, g
             if len(members):
                 members[i] = parts
             if len(weight) and weight[i] > 0:

@@ -1,6 +1,7 @@
 """One way of looking at rows, in plain NumPy: what a row meets, as a tail probability.
 
-A view sees its n terms as points z_i. With c the width and |.| the sum of absolute differences,
+A view sees its n terms as points z_i. With c the width and |.| a distance, the sum of absolute
+differences or (where rows were turned, which must not matter) that as the crow flies,
 
     ``k(x, z) = exp(-c |x - z|)``,  ``s_i = sum of k(z_i, z_l) over l != i``
 
@@ -21,7 +22,7 @@ Array = NDArray[Any]
 
 TIED = 1 + 1e-5
 """Sums this close are the same."""
-TAIL_SHARE = 0.05
+TAIL_SHARE, TAIL_LEAST = 0.05, 10
 """Of the terms: those beyond which the tail is fitted."""
 FAR = np.float32(3e38)
 """Of a term from itself, where only others count."""
@@ -39,7 +40,7 @@ class View:
     sums: Array
     """[widths][places] each term's kernel sum over the others."""
     reach: Array
-    """[places] the largest coordinate."""
+    """[places] the largest coordinate, before it was turned."""
     marks: Array | None
     """[places] whether a term once raised an alert."""
     width: Array
@@ -51,6 +52,8 @@ class View:
     reach_slope: Array
     """[1] the same of the largest coordinates."""
     count: int
+    crow: bool
+    """Whether distances are as the crow flies."""
 
 
 class Met(NamedTuple):
@@ -66,14 +69,15 @@ class Met(NamedTuple):
         return math.exp(-self.least * (4 if w else 1))
 
 
-def reach_of(q: Array) -> Array:
-    """The largest coordinate of each row of [d][rows]."""
-    return np.abs(q).max(axis=0)
+def reach_of(q: Array) -> Any:
+    """The largest coordinate of each row of [...][d]."""
+    return np.abs(q).max(axis=-1)
 
 
 def distances(v: View, q: Array) -> Array:
     """``|q - z_i|`` for all terms."""
-    return np.abs(v.z[:, : v.count] - q[:, None]).sum(axis=0)
+    gap = v.z[:, : v.count] - q[:, None]
+    return np.sqrt(np.square(gap).sum(axis=0)) if v.crow else np.abs(gap).sum(axis=0)
 
 
 def raised(e: Array, w: int) -> Array:
@@ -101,9 +105,14 @@ def total(met: Met, w: int) -> float:
 # -- judging -----------------------------------------------------------------------------------
 
 
+def in_tail(n: int, share: float, least: int) -> int:
+    """How many of n scores make the tail: a share of them, but at least so many (or a quarter)."""
+    return max(min(least, n // 4), int(share * n))
+
+
 def tail_of(n: int) -> int:
     """How many of n terms make the tail."""
-    return max(5, int(TAIL_SHARE * n))
+    return in_tail(n, TAIL_SHARE, TAIL_LEAST)
 
 
 def at_most(v: View, met: Met, w: int, sum_: float) -> int:
@@ -131,9 +140,9 @@ def tail_score(v: View, met: Met, w: int) -> float:
     return -math.log((1 + at_most(v, met, w, sum_)) / (n + 1))
 
 
-def reach_score(v: View, q: Array) -> float:
+def reach_score(v: View, own: Any) -> float:
     """The same of a row's largest coordinate, among the terms' largest ones."""
-    n, own = v.count, np.abs(q).max()
+    n = v.count
     if own > v.reach_edge[0]:
         over = (float(own) - float(v.reach_edge[0])) / float(v.reach_slope[0])
         return math.log(n / tail_of(n)) + over
@@ -179,7 +188,7 @@ def sum_but(met: Met, but: int, w: int) -> float:
     return total(met, w) * met.factor(w)
 
 
-def put(v: View, place: int, q: Array, met: Met) -> None:
+def put(v: View, place: int, q: Array, reach: Any, met: Met) -> None:
     """Put a row in a place, new (place == count) or another term's, and keep the sums right."""
     n = v.count
     if place < n:
@@ -191,7 +200,7 @@ def put(v: View, place: int, q: Array, met: Met) -> None:
         sums[:n] += raised(met.values, w) * np.float32(met.factor(w))
         sums[place] = sum_but(met, place, w)
     v.z[:, place] = q
-    v.reach[place] = np.abs(q).max()
+    v.reach[place] = reach
     v.count = max(n, place + 1)
 
 
@@ -226,7 +235,6 @@ def settle(v: View) -> None:
     if v.count < 2:
         return
     v.width[0] = tuned_width(v)
-    v.reach[: v.count] = reach_of(v.z[:, : v.count])
     for i in range(v.count):
         met = meet(v, v.z[:, i])
         for w, sums in enumerate(v.sums):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from onkel.core.layout import Count, Level
+from onkel.core.density_table import Count, Level
 from onkel.learner import Densities
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.layout import Count, Level
+from onkel.core.density_table import Count, Level
 from onkel.explain.effects import Effects, quantiles, sharpened
 from onkel.explain.outcome import Term
 

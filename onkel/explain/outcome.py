@@ -226,6 +226,7 @@ def one_in(log_p: float) -> str:
     >>> one_in(math.log(0.5)), one_in(math.log(8.3e-05)), one_in(-1000.0)
     ('1 in 2', '1 in 12 000', '1 in more than a trillion')
     """
+    log_p = min(log_p, 0.0)
     if log_p < -27.6:
         return "1 in more than a trillion"
     rows = math.exp(-log_p)

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.layout import Count, Level
+from onkel.core.density_table import Count, Level
 from onkel.inputs import is_tensor, on_host
 from onkel.learner import Densities
 

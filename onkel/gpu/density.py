@@ -28,7 +28,7 @@ from onkel.core.density import (
     DensityState,
     Plan,
 )
-from onkel.core.layout import Count, Level
+from onkel.core.density_table import Count, Level
 from onkel.gpu.devices import interpreted
 from onkel.gpu.launch import send
 from onkel.gpu.memory import gb

@@ -41,7 +41,24 @@ def reason_of(model: Any, row: Any, **seen: float) -> AlertExplanation:
     `seen` is what was found then (``score``, ``threshold``, ``rank``): rows of the same block that
     came earlier may have moved it.
     """
-    return replace(model.explain(row), **seen, alert=True, warming=False)
+    found = model.explain(row)
+    if model.tells_p:
+        found = _stretched(found, seen["score"])
+    return replace(found, **seen, alert=True, warming=False)
+
+
+def _stretched(found: AlertExplanation, score: float) -> AlertExplanation:
+    """Return effects for another score, so that without the first one the row is as it was told.
+
+    How rare a row is depends on the rows just before it; what it would be, had its first feature
+    agreed, is what the model says.
+    """
+    first = found.features[0].effect if found.features else 0.0
+    factor = (score - found.score + first) / first if first else 0.0
+    if not factor > 0:
+        return found
+    features = tuple(replace(f, effect=factor * f.effect) for f in found.features)
+    return replace(found, features=features)
 
 
 def briefly(X: Array, mean: Array, spread: Array, names: list[str]) -> list[str]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from onkel import rules
 from onkel.core.density import DensityState, Plan, run
-from onkel.core.layout import Count, Level
+from onkel.core.density_table import Count, Level
 from onkel.expansions import Window
 from onkel.inputs import LARGEST
 from onkel.kernels import Laplacian

@@ -18,7 +18,7 @@ import pytest
 from helpers.spark_session import why_not
 
 import onkel
-from onkel import KernelClassifier, KernelRegressor, NoveltyDetector, losses, rules
+from onkel import Detector, KernelClassifier, KernelRegressor, NoveltyDetector, losses, rules
 from onkel.streams import sources
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -201,6 +201,13 @@ def test_every_diagnostic_is_explained() -> None:
     keys = {key for report in reports for key in (*report, *report["scale"])}
     missing = sorted(key for key in keys if f"`{key}`" not in text)
     assert not missing, f"docs/diagnostics.md does not explain {missing}"
+
+
+def test_every_diagnostic_of_the_detector_is_explained() -> None:
+    found = Detector().fit(np.random.default_rng(0).normal(size=(50, 2))).diagnostics_
+    text = (DOCS / "detection.md").read_text("utf-8")
+    missing = sorted(key for key in found if f"`{key}`" not in text)
+    assert not missing, f"docs/detection.md does not explain {missing}"
 
 
 def documented() -> set[str]:

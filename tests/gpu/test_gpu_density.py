@@ -18,7 +18,7 @@ from helpers.sizes import size
 import onkel
 from onkel import Detector, files, merge
 from onkel.core import density as core_density
-from onkel.core.layout import Count
+from onkel.core.density_table import Count
 from onkel.gpu import densities, density, devices
 
 ROWS = size(1500, 4000)

@@ -2,7 +2,8 @@
 
 Four views look at a row: the row in units of its spreads (plain), row and step turned so that
 correlations vanish (white, steps), and a short running mean (late). A view has terms z_1 ... z_n;
-with k(x, z) = exp(-c |x - z|), |.| the sum of absolute differences,
+with k(x, z) = exp(-c |x - z|), |.| the sum of absolute differences (plain) or the distance as the
+crow flies (where rows were turned),
 
     s_i = sum over l != i of k(z_i, z_l),    s(x) = sum over l of k(x, z_l).
 
@@ -32,8 +33,8 @@ def held(x, most):
     return max(-most, min(x, most))
 
 
-def tail_of(n):
-    return max(5, int(0.05 * n))
+def tail_of(n, share=0.05, least=10):
+    return max(min(least, n // 4), int(share * n))
 
 
 def middle(values):
@@ -66,7 +67,7 @@ class Moments:
         """The inverse of L, where L L' are the correlations, shrunken."""
         d = len(size)
         self.center = list(self.mean)
-        self.scale = [max(math.sqrt(self.cov[j][j]), 1e-8 * size[j], 1e-300) for j in range(d)]
+        self.scale = [max(math.sqrt(self.cov[j][j]), 1e-10 * size[j], 1e-300) for j in range(d)]
         keep = 1 - max(0.05, d / (d + 500), d / (d + rows))
         R = [
             [keep * (self.cov[i][j] / self.scale[i] / self.scale[j]) for j in range(d)]
@@ -99,13 +100,16 @@ class Moments:
 class View:
     """Terms, each a point; sums are taken anew whenever one is asked for after a change."""
 
-    def __init__(self, widths):
-        self.widths, self.c, self.z = widths, 0.0, []
+    def __init__(self, name):
+        self.widths, self.crow = (2 if name == "white" else 1), name != "plain"
+        self.c, self.z, self.reach, widths = 0.0, [], [], self.widths
         self.edge, self.slope = [0.0] * widths, [0.0] * widths
         self.reach_edge = self.reach_slope = 0.0
         self.sums = None
 
     def distance(self, x, z):
+        if self.crow:
+            return math.sqrt(sum((a - b) ** 2 for a, b in zip(x, z, strict=True)))
         return sum(abs(a - b) for a, b in zip(x, z, strict=True))
 
     def kernel(self, x, z, w):
@@ -151,12 +155,12 @@ class View:
             scores = sorted((-math.log(max(sums[i], 1e-37) / (n - 1)) for i in calm), reverse=True)
             self.edge[w] = scores[k]
             self.slope[w] = max((scores[k // 2] - scores[k]) / math.log(2), 0.3)
-        reach = sorted((max(map(abs, self.z[i])) for i in calm), reverse=True)
+        reach = sorted((self.reach[i] for i in calm), reverse=True)
         self.reach_edge = reach[k]
         self.reach_slope = max((reach[k // 2] - reach[k]) / math.log(2), 0.1)
 
-    def put(self, place, x):
-        self.z[place : place + 1] = [x]
+    def put(self, place, x, reach):
+        self.z[place : place + 1], self.reach[place : place + 1] = [x], [reach]
         self.sums = None
 
     def tail_score(self, x, w):
@@ -169,15 +173,19 @@ class View:
         sums, own = self.own_sums()[w], sum(met) * TIED
         return -math.log((1 + sum(s + m <= own for s, m in zip(sums, met, strict=True))) / (n + 1))
 
-    def reach_score(self, x):
-        n, own = len(self.z), max(map(abs, x))
+    def reach_score(self, own):
+        n = len(self.z)
         if own > self.reach_edge:
             return math.log(n / tail_of(n)) + (own - self.reach_edge) / self.reach_slope
-        return -math.log((1 + sum(max(map(abs, z)) >= own for z in self.z)) / (n + 1))
+        return -math.log((1 + sum(r >= own for r in self.reach)) / (n + 1))
 
 
 def loud(score):
-    return score if score < 20 else 20 + math.log1p(score - 20)
+    return score if score < 40 else 40 + math.log1p(score - 40)
+
+
+def largest(x):
+    return max(map(abs, x))
 
 
 class Detector:
@@ -186,7 +194,7 @@ class Detector:
     def __init__(self, d, plan, whole=True):
         self.d, self.plan, self.t, self.draws = d, plan, 0, 0
         self.moments = {kind: Moments(d, plan.memory, whole) for kind in ("row", "step", "late")}
-        self.views = {name: View(2 if name == "white" else 1) for name in VIEWS}
+        self.views = {name: View(name) for name in VIEWS}
         self.raw = {"row": [], "step": [], "late": []}
         self.marks = []
         self.seen, self.late_seen, self.fresh, self.late_fresh = 0.0, 0, 0, 0
@@ -212,7 +220,7 @@ class Detector:
             return 0.0
         noise, most = (3 + math.sqrt(2 * math.log(self.d))) / math.sqrt(rows), 0.0
         for (_, v, w, fourth), size in zip(self.calm, self.size, strict=True):
-            if math.sqrt(v) > 1e-8 * size and v * v > 0:
+            if math.sqrt(v) > 1e-10 * size and v * v > 0:
                 heavy = math.sqrt(max(fourth / (v * v) / 3, 1.0))
                 most = max(most, 1 - w / (2 * v) - noise * heavy)
         return max(0.0, min((most - 0.1) / 0.2, 1.0))
@@ -221,31 +229,29 @@ class Detector:
         view, tied = self.views, self.tie()
         parts = [0.0] * 8 + [tied]
         row, turned = self.moments["row"].straight(x), self.moments["row"].turned(x)
-        moved = self.moments["step"].turned(step)
+        moved, far = self.moments["step"].turned(step), largest(row)
+        parts[1] = view["white"].tail_score(turned, 0)
         if tied < 1:
-            parts[0], parts[5] = view["plain"].tail_score(row, 0), view["plain"].reach_score(row)
+            parts[0], parts[5] = view["plain"].tail_score(row, 0), view["plain"].reach_score(far)
         if tied > 0:
-            parts[1], parts[2] = (view["white"].tail_score(turned, w) for w in (0, 1))
-            parts[3], parts[6] = (
-                view["steps"].tail_score(moved, 0),
-                view["white"].reach_score(turned),
-            )
-            parts[7] = view["steps"].reach_score(moved)
+            parts[2], parts[6] = view["white"].tail_score(turned, 1), view["white"].reach_score(far)
+            parts[3] = view["steps"].tail_score(moved, 0)
+            parts[7] = view["steps"].reach_score(largest(self.moments["step"].straight(step)))
             if len(view["late"].z) >= self.plan.young:
                 parts[4] = view["late"].tail_score(self.moments["late"].turned(mean), 0)
         return parts
 
     def joined(self, parts):
-        alone = max(parts[0], parts[5] - 1.5)
-        turned = loud(max((parts[1] + parts[2]) / 2, parts[6] - 1.5))
-        step, tied = loud(max(parts[3], parts[7] - 1.5)), parts[8]
+        alone = loud(max(parts[0], parts[5] - 2.5, parts[1] - 3))
+        turned = loud(max((parts[1] + parts[2]) / 2, parts[6] - 2.5))
+        step, tied = loud(max(parts[3], parts[7] - 2.5)), parts[8]
         return (1 - tied) * alone + tied * (turned + step / 2 + loud(parts[4]))
 
     def rank_score(self, g, tied):
         n, guess = len(self.history), g / (1 + 1.5 * tied)
         if n < self.plan.young:
             return guess
-        k, ranked = max(5, int(0.02 * n)), sorted(self.history, reverse=True)
+        k, ranked = tail_of(n, 0.02, 20), sorted(self.history, reverse=True)
         if g > ranked[k]:
             slope = max((ranked[k // 2] - ranked[k]) / math.log(2), 0.5)
             found = math.log(n / k) + (g - ranked[k]) / slope
@@ -256,7 +262,8 @@ class Detector:
 
     def see(self, x, weight=1.0):
         """Judge a row, learn it if it has weight: (log p, level, alert, joined), members."""
-        x, weight = [held(v, LARGEST) for v in x], min(weight, self.plan.memory)
+        usual, weight = self.moments["row"].mean, min(weight, self.plan.memory)
+        x = [m if math.isnan(v) else held(v, LARGEST) for v, m in zip(x, usual, strict=True)]
         fade = 1 - 2 / (self.plan.span + 1)
         step = [a - b for a, b in zip(x, self.last, strict=True)] if self.t else [0.0] * self.d
         mean = [
@@ -327,9 +334,10 @@ class Detector:
         self.marks[at : at + 1] = [clipped]
         self.raw["row"][at : at + 1], self.raw["step"][at : at + 1] = [x], [step]
         if self.ready:
-            self.views["plain"].put(at, self.moments["row"].straight(x))
-            self.views["white"].put(at, self.moments["row"].turned(x))
-            self.views["steps"].put(at, self.moments["step"].turned(step))
+            row, moved = self.moments["row"].straight(x), self.moments["step"].straight(step)
+            self.views["plain"].put(at, row, largest(row))
+            self.views["white"].put(at, self.moments["row"].turned(x), largest(row))
+            self.views["steps"].put(at, self.moments["step"].turned(step), largest(moved))
             self.fresh += 1
             if self.fresh * 50 > len(self.marks):
                 self.fresh = 0
@@ -344,7 +352,7 @@ class Detector:
             return
         raw[at : at + 1] = [mean]
         if self.ready:
-            self.views["late"].put(at, self.moments["late"].turned(mean))
+            self.views["late"].put(at, self.moments["late"].turned(mean), 0.0)
             self.late_fresh += 1
             if self.late_fresh * 50 > len(raw):
                 self.late_fresh = 0
@@ -353,13 +361,14 @@ class Detector:
     def refresh(self):
         if self.t < self.plan.young or self.t < self.next_refresh:
             return
-        self.next_refresh = self.t + max(5, min(self.t // 8, 1000))
+        self.next_refresh = self.t + max(5, min(self.t // 8, int(self.plan.memory / 4)))
         for moments in self.moments.values():
             moments.take_metric(self.size, self.t)
         for name, view in self.views.items():
             moments, rows = self.moments[KIND[name]], self.raw[KIND[name]]
             seen = moments.straight if name == "plain" else moments.turned
             view.z, view.sums = [seen(x) for x in rows], None
+            view.reach = [0.0 if name == "late" else largest(moments.straight(x)) for x in rows]
             view.tune()
             view.fit([False] * len(rows) if name == "late" else self.marks)
         self.ready, self.fresh, self.late_fresh = True, 0, 0
@@ -370,7 +379,7 @@ class Detector:
         for j, (m, v, w, fourth) in enumerate(self.calm):
             e = x[j] - m
             self.calm[j] = [m + a * e, (1 - a) * (v + a * e**2), w + a * (step[j] ** 2 - w),
-                            fourth + a * (e**4 - fourth)]  # fmt: skip
+                            (1 - a) * (fourth + a * e**4)]  # fmt: skip
 
     def remember(self, g):
         n = len(self.history)

@@ -41,7 +41,7 @@ def conduct(examples: int, seed: int, progress: bool = False) -> Demonstration:
     faults = max(1, min(FAULTS, examples // ROWS_PER_FAULT))
     plant = streams.sensors(examples, seed, faults)
     titles = ("detector", "classifier") if progress else ("", "")
-    detection = run(detector(), plant.X, None, "decision", titles[0])
+    detection = run(detector(), plant.X, None, "judgement", titles[0])
     tracking = run(classifier(), plant.X, plant.y, "prediction", titles[1])
     return Demonstration(plant, detection, tracking)
 
@@ -53,8 +53,8 @@ def text_table(trial: Demonstration) -> str:
     lines = [f"{a:<{first}}  {b:>{second}}  {c}".rstrip() for a, b, c in rows]
     rule = "-" * max(map(len, lines))
     note = (
-        f"A fault is found if at most {CHANCE:.0%} of all fault-free stretches of its length\n"
-        "hold as many alerts.\n" + textwrap.fill(FITTED, 79)
+        f"A fault is found if at most {CHANCE:.0%} of all stretches of its length without a fault\n"
+        "or a fresh change hold as many alerts.\n" + textwrap.fill(FITTED, 79)
     )
     return "\n".join([rule, *lines, rule, note])
 

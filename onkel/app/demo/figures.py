@@ -10,7 +10,20 @@ from bokeh.models.annotations import BoxAnnotation, Span
 from numpy.typing import NDArray
 
 from onkel.app.demo.trial import NU, TERMS, Demonstration, Verdict
-from onkel.app.report.figures import AMBER, BLUE, GREEN, GREY, INK, RED, SKY, Drawing, Plot, empty
+from onkel.app.report.figures import (
+    AMBER,
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    RED,
+    SKY,
+    Drawing,
+    Plot,
+    empty,
+    name_rarities,
+    powers,
+)
 from onkel.streams.plant import DAY
 
 Array = NDArray[Any]
@@ -22,6 +35,8 @@ CLOSE_ROWS = 240
 """Shown before and after a fault."""
 
 
+RARITY = "a usual reading in so many"
+LEVEL = ("line", INK, "level of an alert")
 FAULT = ("flag", AMBER, "fault")
 CHANGE = ("dots", GREY, "change of supplier or product")
 
@@ -45,19 +60,22 @@ def drawings(trial: Demonstration) -> dict[str, Drawing]:
 
 
 def scores(trial: Demonstration, days: Range1d) -> Drawing:
-    """Score and threshold over time, alerts, and the faults shaded."""
-    plot = empty("score", days)
+    """Rarity and level over time, alerts, and the faults shaded."""
+    plot = empty(RARITY, days)
+    name_rarities(plot)
     _mark_faults(plot, trial)
     _mark_changes(plot, trial)
-    day, low, high = _envelope(trial.plant.time, trial.score)
+    score, level = powers(trial.score), powers(trial.threshold)
+    day, low, high = _envelope(trial.plant.time, score)
     plot.varea(x=day, y1=low, y2=high, color=BLUE, alpha=0.25)
-    keep = _thin(len(trial.score))
-    plot.line(trial.plant.time[keep], trial.threshold[keep], color=INK, line_width=1.5)
+    keep = _thin(len(score))
     at = np.flatnonzero(trial.alerts)
-    plot.scatter(trial.plant.time[at], trial.score[at], size=4, color=RED, alpha=0.8)
-    _flag_faults(plot, trial, float(trial.score.max()) * 1.08)
-    band = ("band", BLUE, "scores, lowest to highest")
-    return Drawing(plot, (band, ("line", INK, "threshold"), ("dot", RED, "alert"), FAULT, CHANGE))
+    plot.scatter(trial.plant.time[at], score[at], size=3.5, color=RED, alpha=0.7)
+    plot.line(trial.plant.time[keep], level[keep], color=INK, line_width=1.5)
+    plot.y_range.end = 1.5
+    _flag_faults(plot, trial, 0.8)
+    band = ("band", BLUE, "readings, rarest to most usual")
+    return Drawing(plot, (band, LEVEL, ("dot", RED, "alert"), FAULT, CHANGE))
 
 
 def closeup(trial: Demonstration, verdict: Verdict) -> Drawing:
@@ -66,13 +84,14 @@ def closeup(trial: Demonstration, verdict: Verdict) -> Drawing:
     rows = np.arange(max(0, fault.start - CLOSE_ROWS), min(n, fault.stop + CLOSE_ROWS))
     hours = (rows - fault.start) / 60
     ends = Range1d(start=float(hours[0]), end=float(hours[-1]), bounds="auto")
-    plot = empty("score", ends, "hours since the fault began")
+    plot = empty(RARITY, ends, "hours since the fault began")
+    name_rarities(plot, float(powers(trial.score[rows]).min()))
     plot.add_layout(_box(0.0, (fault.stop - fault.start) / 60))
-    score, alert = trial.score[rows], trial.alerts[rows]
+    score, alert = powers(trial.score[rows]), trial.alerts[rows]
     plot.line(hours, score, color=BLUE, line_width=1.2)
-    plot.step(hours, trial.threshold[rows], color=INK, line_width=1.5, mode="after")
+    plot.step(hours, powers(trial.threshold[rows]), color=INK, line_width=1.5, mode="after")
     plot.scatter(hours[alert], score[alert], size=6, color=RED)
-    keys = (("line", BLUE, "score"), ("line", INK, "threshold"), ("dot", RED, "alert"))
+    keys = (("line", BLUE, "reading"), LEVEL, ("dot", RED, "alert"))
     return Drawing(plot, (*keys, ("band", AMBER, "fault")))
 
 
@@ -100,7 +119,7 @@ def mistakes(trial: Demonstration, days: Range1d) -> Drawing:
 
 
 def terms(trial: Demonstration, days: Range1d) -> Drawing:
-    """Terms stored by both models, and the limit."""
+    """Terms stored by both models, and the limit of the larger one."""
     plot = empty("terms stored", days)
     plot.yaxis.formatter = NumeralTickFormatter(format="0,0")
     runs = {"detector": (trial.detection, GREEN), "classifier": (trial.tracking, BLUE)}
@@ -114,25 +133,26 @@ def terms(trial: Demonstration, days: Range1d) -> Drawing:
         lines.append(plot.line(day[keep], count[keep], color=color, line_width=WIDE, name=name))
     _hover(plot, lines, "@y{0,0} terms")
     keys = tuple(("line", color, name) for name, (_, color) in runs.items())
-    return Drawing(plot, (*keys, ("dash", GREY, f"limit, {TERMS:,}")))
+    return Drawing(plot, (*keys, ("dash", GREY, f"the classifier's limit, {TERMS:,}")))
 
 
 def rate(trial: Demonstration, days: Range1d) -> Drawing:
-    """Alert rate so far and over the last day, against the promise."""
-    plot = empty("alert rate", days)
+    """Alert rate of usual readings, since the start and over a week, against the promise."""
+    plot = empty("alert rate of usual readings", days)
     plot.yaxis.formatter = NumeralTickFormatter(format="0.0%")
+    plot.y_range = Range1d(start=0, end=4 * NU)
     _mark_faults(plot, trial)
     _mark_changes(plot, trial)
     keep = _thin(len(trial.score))
-    day, (so_far, recent) = trial.plant.time[keep], _rates(trial.alerts)
+    day, (so_far, recent) = trial.plant.time[keep], _rates(trial.alerts, trial.usual)
     lines = [
-        plot.line(day, recent[keep], color=SKY, line_width=1.5, name="last 24 hours"),
+        plot.line(day, recent[keep], color=SKY, line_width=1.5, name="last 7 days"),
         plot.line(day, so_far[keep], color=BLUE, line_width=WIDE, name="since the start"),
     ]
     plot.line([0, float(day[-1])], [NU, NU], color=INK, line_dash="dashed", line_width=1.5)
     _hover(plot, lines, "@y{0.00%}")
-    keys = (("dash", INK, "promised"), ("line", BLUE, "since the start"))
-    return Drawing(plot, (*keys, ("line", SKY, "last 24 hours"), ("band", AMBER, "fault")))
+    keys = (("dash", INK, "promised, about"), ("line", BLUE, "since the start"))
+    return Drawing(plot, (*keys, ("line", SKY, "last 7 days"), ("band", AMBER, "fault"), CHANGE))
 
 
 # -- numbers -----------------------------------------------------------------------------------
@@ -150,11 +170,11 @@ def _envelope(time: Array, values: Array) -> tuple[Array, Array, Array]:
     return time[starts], low, high
 
 
-def _rates(alerts: Array) -> tuple[Array, Array]:
-    """Return the alert rate so far and over the last day, for each row."""
-    total, rows = np.cumsum(alerts), np.arange(1, len(alerts) + 1)
-    before = np.concatenate([np.zeros(DAY), total])[: len(alerts)]
-    return total / rows, (total - before) / np.minimum(rows, DAY)
+def _rates(alerts: Array, usual: Array) -> tuple[Array, Array]:
+    """Return the alert rate of usual rows, so far and over the last seven days, for each row."""
+    total, rows = np.cumsum(alerts & usual), np.cumsum(usual)
+    before, gone = (np.concatenate([np.zeros(7 * DAY), c])[: len(alerts)] for c in (total, rows))
+    return total / np.maximum(rows, 1), (total - before) / np.maximum(rows - gone, 1)
 
 
 def showpiece(verdicts: list[Verdict]) -> Verdict | None:

@@ -23,11 +23,11 @@ $table
 $sections
 <section id="faults">
 <h2>The faults, one by one</h2>
-<p>A fault counts as found if at most $chance of all fault-free stretches of the same length hold
-as many alerts; that share stands beside the verdict.</p>
+<p>A fault counts as found if at most $chance of all stretches of the same length without a fault
+or a fresh change hold as many alerts; that share stands beside the verdict.</p>
 <div class="scroll"><table class="each">
 <thead><tr><th>day</th><th>kind</th><th>sensor</th><th>rows</th><th>alerts</th>
-<th>stretches with as many</th><th>verdict</th></tr></thead>
+<th>rarest reading</th><th>stretches with as many</th><th>verdict</th></tr></thead>
 <tbody>
 $faults
 </tbody></table></div>

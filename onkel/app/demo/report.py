@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 from html import escape
+from typing import Any
 
 from bokeh.embed import components
 from bokeh.resources import Resources
+from numpy.typing import NDArray
 
 import onkel
 from onkel.app.demo import figures
 from onkel.app.demo.page import TEMPLATE
-from onkel.app.demo.trial import CHANCE, FITTED, NU, TERMS, Demonstration, Verdict
+from onkel.app.demo.trial import (
+    CHANCE,
+    DETECTOR_TERMS,
+    FITTED,
+    NU,
+    TERMS,
+    Demonstration,
+    Verdict,
+    share,
+)
 from onkel.app.report.figures import legend_list
 from onkel.app.report.style import STYLE
+from onkel.explain import one_in
 from onkel.streams.plant import DAY
+
+Array = NDArray[Any]
 
 
 def page(trial: Demonstration, seed: int) -> str:
@@ -51,8 +65,9 @@ def _lead(trial: Demonstration) -> str:
         f"Six sensors of a simulated plant, one reading a minute for {days:.3g} days. The plant "
         "follows the time of day, wears slowly, changes supplier and product, and has "
         f"{len(trial.plant.faults)} faults. Two onkel models see each reading once, judge it "
-        "<em>before</em> they learn from it, and are never told about the faults: a novelty "
-        "detector, which has promised how often it will raise an alert, and a classifier, which "
+        "<em>before</em> they learn from it, and are never told about the faults: a detector, "
+        "which says how rare each reading is and has promised how often a usual one will raise an "
+        "alert, and a classifier, which "
         f"predicts whether the product is within tolerance. {FITTED}"
     )
 
@@ -62,7 +77,8 @@ def _tiles(trial: Demonstration) -> str:
     wrong, same = trial.mistakes.mean(), trial.baseline.mean()
     tiles = [
         (f"{sum(v.found for v in verdicts)} of {len(verdicts)}", "faults found"),
-        (f"{trial.alerts.mean():.2%}", f"alert rate, {NU:.2%} promised"),
+        (f"{share(trial.alerts[trial.plant.faulty]):.0%}", "of faulty readings raised an alert"),
+        (f"{share(trial.alerts[trial.usual]):.2%}", f"of usual ones; promised: about {NU:.0%}"),
         (f"{wrong:.1%}", f"mistakes, baseline {same:.1%}"),
         (f"{trial.speed:,.0f}", "examples per second"),
     ]
@@ -83,10 +99,10 @@ def _indent(name: str) -> str:
 
 
 def _faults(trial: Demonstration) -> str:
-    return "\n".join(_fault_row(verdict) for verdict in trial.verdicts)
+    return "\n".join(_fault_row(trial, verdict) for verdict in trial.verdicts)
 
 
-def _fault_row(verdict: Verdict) -> str:
+def _fault_row(trial: Demonstration, verdict: Verdict) -> str:
     fault = verdict.fault
     cells = [
         f"{fault.start / DAY:.1f}",
@@ -94,6 +110,7 @@ def _fault_row(verdict: Verdict) -> str:
         ", ".join(fault.columns),
         str(fault.stop - fault.start),
         str(verdict.alerts),
+        one_in(float(trial.score[fault.start : fault.stop].min())),
         _share(verdict.chance),
         "found" if verdict.found else "missed",
     ]
@@ -114,7 +131,7 @@ def _section(name: str, title: str, text: str, legend: str, plot: str) -> str:
 def _texts(trial: Demonstration) -> dict[str, tuple[str, str]]:
     """Return title and explanation of each figure, in the order of the page."""
     return {
-        "scores": ("Score and threshold", _about_scores(trial)),
+        "scores": ("How rare each reading is", _about_scores(trial)),
         "closeup": ("One fault, close up", _about_closeup(trial)),
         "rate": ("The promised alert rate", _about_rate(trial)),
         "mistakes": ("Mistakes", _about_mistakes(trial)),
@@ -124,35 +141,56 @@ def _texts(trial: Demonstration) -> dict[str, tuple[str, str]]:
 
 def _about_scores(trial: Demonstration) -> str:
     return (
-        "Each reading gets a score: high if it resembles what the detector has seen, low if it "
-        "is new. A reading below the threshold is an alert (red). Triangles and shading mark the "
-        "injected faults: a filled triangle was found, a hollow one missed. Dotted lines mark the "
-        "changes of supplier and of product; after the second one the plant looks new for a "
-        "while, then becomes usual."
+        "Each reading gets a number p: a usual reading as unusual as this one comes once in 1/p. "
+        "Downwards is rarer, by powers of ten. A reading below the level is an alert (red). "
+        "Triangles and shading mark the injected faults: a filled triangle was found, a hollow one "
+        "missed. Dotted lines mark the changes of supplier and of product. The first one moves "
+        "what is within tolerance, not the readings; the second moves the readings themselves: "
+        f"they look new until so many have come that they are usual, {_accepted(trial)}."
     )
+
+
+def _accepted(trial: Demonstration) -> str:
+    """Return what the last change brought, in words."""
+    if not trial.plant.changes:
+        return "which takes some hundred"
+    row, n = trial.plant.changes[-1], trial.settling
+    part = slice(row, row + n)
+    alerts = int((trial.alerts & ~trial.plant.faulty)[part].sum())
+    return f"here after {alerts:,} alerts in the {n / 60:.3g} hours after it"
 
 
 def _about_closeup(trial: Demonstration) -> str:
     verdict = figures.showpiece(trial.verdicts)
     if verdict is None:
         return ""
-    fault, spent = verdict.fault, verdict.alerts
+    fault = verdict.fault
+    rarest = one_in(float(trial.score[fault.start : fault.stop].min()))
     return (
-        f"Every reading around one fault: {fault.kind}, {' and '.join(fault.columns)}. Each alert "
-        "lowers the threshold by one step, each reading without an alert raises it by a little: "
-        f"so the detector keeps its promise. These {spent} alerts are as many as it may raise in "
-        f"{spent / NU:,.0f} readings; until the threshold is back up, only what is very new is "
-        "reported."
+        f"Every reading around one fault: {fault.kind}, {' and '.join(fault.columns)}. "
+        f"{verdict.alerts} of its {fault.stop - fault.start} readings raised an alert, the rarest "
+        f"of them {rarest}. Each alert lowers the level by one per cent, and it sinks no lower "
+        f"than to half of {NU:.0%}: a fault does not make the detector blind. What raised an alert "
+        "is learned 500 readings later, so that a fault does not become usual while it lasts."
     )
 
 
 def _about_rate(trial: Demonstration) -> str:
+    alerts, usual = trial.alerts, trial.usual
+    inside, fresh = int(alerts[trial.plant.faulty].sum()), int((alerts & ~usual).sum())
     return (
-        f"The detector promised alerts on {NU:.0%} of all readings. The rate since the start goes "
-        "to that number whatever the plant does; the rate over the last 24 hours shows where the "
-        f"alerts went: {trial.alerts[trial.plant.faulty].sum()} of {trial.alerts.sum()} fell into "
-        f"the faults, which are {trial.plant.faulty.mean():.1%} of the readings."
+        f"The detector promised alerts on about {NU:.0%} of usual readings, and raised them on "
+        f"{share(alerts[usual]):.2%}{_first_day(alerts & usual)}. Faults and changes of the plant "
+        f"come on top: of {alerts.sum():,} alerts {inside:,} fell into the faults, which are "
+        f"{trial.plant.faulty.mean():.1%} of the readings, and {trial.fresh(fresh - inside)}. "
+        "Where they are many, the level stays at its lowest for a while, and usual "
+        "readings then raise fewer alerts than promised."
     )
+
+
+def _first_day(alerts: Array) -> str:
+    found = int(alerts[:DAY].sum())
+    return f", {found:,} of them on the first day, when each hour was new" if found else ""
 
 
 def _about_mistakes(trial: Demonstration) -> str:
@@ -173,7 +211,9 @@ def _versus(own: int, base: int) -> str:
 
 def _about_terms() -> str:
     return (
-        "A model is a sum of terms, each a reading worth remembering. Memory and time per reading "
-        f"stay bounded, because at most {TERMS:,} terms are kept and the oldest goes first. Older "
-        "terms also weigh less and less, so that the models forget what no longer holds."
+        "A model keeps a bounded number of readings, its terms, so memory and time per reading "
+        "stay bounded. The detector's are a sample of the past that fades, running means included, "
+        f"at most {DETECTOR_TERMS:,} of them. The classifier's are readings that taught it "
+        f"something; at most {TERMS:,} are kept, the oldest goes first, and older ones "
+        "weigh less and less."
     )

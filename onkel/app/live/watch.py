@@ -65,12 +65,13 @@ class Live:
             promised, realised = session.settings.nu, _rest(summary["coverage_realised"])
         found = {
             "t": session.counters.rows, "promised": promised, "realised": realised,
-            "mistakes": summary.get("mistakes"),
+            "mistakes": summary.get("mistakes"), "rarity": session.settings.tunes_itself,
         }  # fmt: skip
         now, model = time.monotonic(), session.models.newest()
         if now >= self._next and model is not None and model.__sklearn_is_fitted__():
             self._next = now + PERIOD
             found["terms"] = int(parted(model)[0].n_terms_)
+            found["warmup"] = getattr(parted(model)[0], "warmup_", None)
         return found
 
     def _alerts(self, rows: Any, columns: dict[str, Any]) -> None:

@@ -5,15 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from bokeh.models import Range1d
+import numpy as np
+from bokeh.models import FixedTicker, Range1d
 from bokeh.plotting import figure
+from numpy.typing import NDArray
 
+Array = NDArray[Any]
 Plot = Any  # Bokeh brings no types
 
 # Okabe and Ito's colours: distinct for colour-blind readers too. Each means one thing throughout.
 BLUE, SKY, GREEN, AMBER, RED = "#0072b2", "#56b4e9", "#009e73", "#e69f00", "#d55e00"
 INK, GREY, PALE = "#1f2933", "#6b7680", "#e6e9ec"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif"
+
+RARITIES = {
+    0: "1 in 1", -2: "1 in 100", -4: "1 in 10 000", -6: "1 in a million",
+    -9: "1 in a billion", -12: "1 in a trillion",
+}  # fmt: skip
+"""What scores that are log p mean, by powers of ten; rarer is drawn as the last."""
 
 
 @dataclass(frozen=True)
@@ -52,3 +61,23 @@ def legend_list(keys: tuple[tuple[str, str, str], ...]) -> str:
         f'<li class="{shape}" style="--c:{color}">{label}</li>' for shape, color, label in keys
     )
     return f'<ul class="legend">{"".join(items)}</ul>'
+
+
+def powers(log_p: Array) -> Array:
+    """Return powers of ten of scores that are log p, as an axis of rarities takes them.
+
+    Examples
+    --------
+    >>> powers(np.log([1.0, 1e-3, 1e-100])).round(6).tolist()
+    [0.0, -3.0, -12.0]
+    """
+    found: Array = np.maximum(log_p / np.log(10.0), min(RARITIES))
+    return found
+
+
+def name_rarities(plot: Plot, lowest: float = min(RARITIES)) -> None:
+    """Let an axis of powers of ten speak of one row in so many, down to where something is."""
+    low = max((r for r in RARITIES if r <= lowest), default=min(RARITIES))
+    plot.yaxis.ticker = FixedTicker(ticks=[r for r in RARITIES if r >= low])
+    plot.yaxis.major_label_overrides = dict(RARITIES)
+    plot.y_range = Range1d(start=1.04 * low, end=0.04 * -low)

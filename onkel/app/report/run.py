@@ -13,10 +13,20 @@ from bokeh.resources import Resources
 from numpy.typing import NDArray
 
 import onkel
-from onkel.app.report.figures import BLUE, RED, SKY, Drawing, empty, legend_list
+from onkel.app.report.figures import (
+    BLUE,
+    RED,
+    SKY,
+    Drawing,
+    empty,
+    legend_list,
+    name_rarities,
+    powers,
+)
 from onkel.app.report.style import STYLE, opening
 from onkel.app.run.progress import told
 from onkel.app.run.session import Session
+from onkel.explain import one_in
 
 Array = NDArray[Any]
 
@@ -88,7 +98,8 @@ def _lead(session: Session) -> str:
 def _tiles(session: Session) -> str:
     tiles = [(f"{session.counters.rows:,}", "rows"), (f"{session.counters.examples:,}", "learned")]
     tiles += [_split(words) for words in told(session.summary())]
-    tiles.append((f"{len(session.models):,}", "models" if len(session.models) > 1 else "model"))
+    if len(session.models) > 1:
+        tiles.append((f"{len(session.models):,}", "models"))
     return "\n".join(f"<div><b>{escape(a)}</b><span>{escape(b)}</span></div>" for a, b in tiles)
 
 
@@ -99,37 +110,74 @@ def _split(words: str) -> tuple[str, str]:
     return parts[at], " ".join(parts[:at] + parts[at + 1 :])
 
 
+_SUMMED = ("rows", "shown", "alerts", "score", "threshold", "mistakes", "error", "covered")
+
+
 def _plots(session: Session) -> dict[str, tuple[str, str, Drawing]]:
     history = session.counters.history
-    sums = {
-        name: np.array([s.get(name, 0.0) for s in history.sums])
-        for name in ("rows", "alerts", "score", "threshold", "mistakes", "error", "covered")
-    }
+    sums = {name: np.array([s.get(name, 0.0) for s in history.sums]) for name in _SUMMED}
     there = sums["rows"] > 0
-    row = (np.arange(len(there)) + 0.5)[there] * history.width
+    row = (np.arange(len(there)) * history.width + sums["rows"] / 2)[there]
     sums = {name: values[there] for name, values in sums.items()}
     makers = {"detect": _detect, "classify": _classify, "regress": _regress}
     return makers[session.settings.task](session, row, sums) if there.any() else {}
 
 
 def _detect(session: Session, row: Array, sums: dict[str, Array]) -> dict[str, Any]:
-    rows = sums["rows"]
-    scores = _figure("score", row, {
-        "mean score": (sums["score"] / rows, BLUE, "solid"),
-        "threshold": (sums["threshold"] / rows, RED, "solid"),
-    })  # fmt: skip
+    rare = session.settings.tunes_itself
+    shown = np.where(sums["shown"] > 0, sums["shown"], np.nan)
     promised = np.full(len(row), session.settings.promised or 0.0)
-    since = np.cumsum(sums["alerts"]) / np.cumsum(rows)
+    so_far = np.cumsum(sums["shown"])
+    since = np.cumsum(sums["alerts"]) / np.where(so_far > 0, so_far, np.nan)
     rates = _figure("alert rate", row, {
-        "here": (sums["alerts"] / rows, SKY, "solid"), "since the start": (since, BLUE, "solid"),
+        "here": (sums["alerts"] / shown, SKY, "solid"), "since the start": (since, BLUE, "solid"),
         "promised": (promised, RED, "dashed"),
     })  # fmt: skip
+    rates.plot.yaxis.formatter = NumeralTickFormatter(format="0.[00]%")
+    most = np.nanmax([*(sums["alerts"] / shown), *since, 2 * promised[0]])
+    rates.plot.y_range = Range1d(start=0, end=1.05 * float(most))
     return {
-        "scores": ("Score and threshold", "High scores are usual; rows below the threshold are "
-                   "alerts. Both are means over stretches of rows.", scores),
-        "rates": ("Alert rate", "Whatever the stream does, the rate since the start goes to the "
-                  "promised one.", rates),
-    }  # fmt: skip
+        "scores": (*(RARE if rare else SCORED), _scores(row, sums, rare)),
+        "rates": ("Alert rate", _about_rate(session, rare), rates),
+    }
+
+
+SCORED = (
+    "Score and threshold",
+    "High scores are usual; rows below the threshold are alerts. Both are means over stretches of "
+    "rows.",
+)
+RARE = (
+    "How rare rows were",
+    "Each row gets a number p: a usual row as unusual comes once in 1/p. Downwards is rarer, by "
+    "powers of ten; a row below the level is an alert. Both lines are means (of the logarithm) "
+    "over stretches of rows, so that a single alert is hardly seen, and a fault that lasts is.",
+)
+
+
+def _scores(row: Array, sums: dict[str, Array], rare: bool) -> Drawing:
+    score, limit = sums["score"] / sums["rows"], sums["threshold"] / sums["rows"]
+    if not rare:
+        return _figure("score", row, {
+            "mean score": (score, BLUE, "solid"), "threshold": (limit, RED, "solid"),
+        })  # fmt: skip
+    lines = {"mean": (powers(score), BLUE, "solid"), "level": (powers(limit), RED, "solid")}
+    drawn = _figure("a usual row in so many", row, lines, "10^@y{0.0}")
+    name_rarities(drawn.plot, min(float(v.min()) for v, _, _ in lines.values()))
+    return drawn
+
+
+def _about_rate(session: Session, rare: bool) -> str:
+    warming, rows = session.counters.warming, session.counters.predicted
+    warm = f" The {warming:,} rows of warm-up are not counted." if warming else ""
+    if warming == rows:
+        return f"All {rows:,} rows were warm-up, which is learned without an alert being shown."
+    if rare:
+        return (
+            f"About {session.settings.promised:.3g} of usual rows raise an alert; faults, and "
+            f"changes that last, come on top.{warm}"
+        )
+    return f"Whatever the stream does, the rate since the start goes to the promised one.{warm}"
 
 
 def _classify(session: Session, row: Array, sums: dict[str, Array]) -> dict[str, Any]:
@@ -161,13 +209,16 @@ def _regress(session: Session, row: Array, sums: dict[str, Array]) -> dict[str, 
     return found
 
 
-def _figure(label: str, row: Array, lines: dict[str, tuple[Array, str, str]]) -> Drawing:
-    plot = empty(label, Range1d(start=0, end=float(row[-1]), bounds="auto"), "row")
+def _figure(
+    label: str, row: Array, lines: dict[str, tuple[Array, str, str]], value: str = "@y{0.0000}"
+) -> Drawing:
+    end = float(row[-1] + (row[-1] - row[-2] if len(row) > 1 else row[-1]) / 2)
+    plot = empty(label, Range1d(start=0, end=end, bounds="auto"), "row")
     plot.xaxis.formatter = NumeralTickFormatter(format="0,0")
     for name, (values, color, dash) in lines.items():
         drawn = plot.line(row, values, color=color, line_dash=dash, line_width=1.8, name=name)
         plot.add_tools(
-            HoverTool(renderers=[drawn], tooltips="$name, row @x{0,0}: @y{0.0000}", visible=False)
+            HoverTool(renderers=[drawn], tooltips=f"$name, row @x{{0,0}}: {value}", visible=False)
         )
     shapes = {"solid": "line", "dashed": "dash"}
     keys = tuple((shapes[dash], color, name) for name, (_, color, dash) in lines.items())
@@ -178,20 +229,33 @@ def _alerts(session: Session) -> str:
     latest = [a for a in session.counters.latest[::-1] if a.get("why")][:20]
     if not latest:
         return ""
-    rows = "\n".join(
-        f"<tr><td>{a['row']:,}</td><td>{escape(str(a.get('time') or a.get('key') or ''))}</td>"
-        f"<td>{escape(a['why'])}</td></tr>"
-        for a in latest
-    )
+    rare = session.settings.tunes_itself
+    rows = "\n".join(_alert(a, rare) for a in latest)
     return (
         '<section id="alerts"><h2>Latest alerts with an explanation</h2><div class="scroll">'
-        "<table><thead><tr><th>row</th><th></th><th>why</th></tr></thead><tbody>"
-        f"{rows}</tbody></table></div></section>"
+        f"<table><thead><tr><th>row</th><th>{_second(latest[0])}</th>"
+        f"{'<th>how rare</th>' * rare}<th>why</th></tr></thead><tbody>{rows}</tbody></table></div>"
+        "</section>"
     )
+
+
+def _alert(alert: dict[str, Any], rare: bool) -> str:
+    cells = [f"{alert['row']:,}", escape(str(alert.get(_second(alert)) or ""))]
+    if rare:
+        cells.append(f'<b style="white-space: nowrap">{one_in(alert["score"])}</b>')
+    return f"<tr>{''.join(f'<td>{c}</td>' for c in [*cells, escape(alert['why'])])}</tr>"
+
+
+def _second(alert: dict[str, Any]) -> str:
+    """Return by what an alert is told apart, besides its row."""
+    return next((name for name in ("time", "key") if alert.get(name)), "")
 
 
 def _settings(session: Session) -> str:
     given = {n: v for n, v in session.settings.to_dict().items() if v not in (None, "", [])}
+    given["model"] = repr(session.settings.estimator())
+    for name in ("scale", "learn_alerts") if session.settings.tunes_itself else ():
+        del given[name]
     return "\n".join(
         f'<tr><th scope="row">{escape(n)}</th><td>{escape(str(v))}</td><td></td></tr>'
         for n, v in given.items()

@@ -96,7 +96,7 @@ class Counters:
         }  # fmt: skip
         if task == "detect":
             shown = self.predicted - self.warming
-            found |= {"alerts": self.alerts, "rate_promised": promised}
+            found |= {"warmup": self.warming, "alerts": self.alerts, "rate_promised": promised}
             found["rate_realised"] = _share(self.alerts, shown)
         elif task == "classify":
             found |= {"mistakes": self.mistakes}

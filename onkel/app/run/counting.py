@@ -97,7 +97,8 @@ class Alerts(Counting):
 
         def finish() -> Columns:
             self.counters.warming += warming
-            return self.counted(found.columns(), block)
+            shown = np.arange(len(block.rows)) >= warming
+            return {**self.counted(found.columns(), block), "shown": shown}
 
         return finish
 
@@ -125,6 +126,7 @@ class Alerts(Counting):
         return {
             "rows": len(score), "score": float(np.sum(score)),
             "threshold": float(np.sum(limit)), "alerts": int(np.sum(columns["alert"])),
+            "shown": int(np.sum(columns["shown"])),
         }  # fmt: skip
 
 

@@ -55,7 +55,12 @@ def told(summary: dict[str, Any]) -> list[str]:
         words.append(f"{summary['alerts']:,} alert{'s' * (summary['alerts'] != 1)}")
         if summary["rate_realised"] is not None:
             promised = f"{summary['rate_promised']:.3g}"
+            if "rate_promised_of" in summary:
+                promised += f" of {summary['rate_promised_of']}"
             words.append(f"rate {summary['rate_realised']:.3g} (promised {promised})")
+        if summary["warmup"]:
+            rest = "" if summary["rate_realised"] is not None else ", all of them"
+            words.append(f"{summary['warmup']:,} rows of warm-up{rest}")
     if summary.get("mistake_rate") is not None:
         text = f"{summary['mistake_rate']:.2%} mistakes"
         same = summary.get("mistake_rate_no_change")

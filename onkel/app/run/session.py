@@ -215,7 +215,10 @@ class Session:
 
     def summary(self) -> dict[str, Any]:
         """Return the numbers that the run is judged by."""
-        return self.counters.summary(self.settings.task, self.settings.promised)
+        found = self.counters.summary(self.settings.task, self.settings.promised)
+        if self.settings.tunes_itself:
+            found["rate_promised_of"] = "usual rows"
+        return found
 
 
 _BAD = ("row", "line", "reason", "text")

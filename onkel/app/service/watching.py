@@ -92,7 +92,7 @@ class Watch:
     def _publish(self, slot: Slot, watched: Watched, rows: Any, judged: Marks) -> None:
         now, est = time.monotonic(), slot.estimator
         X = None if isinstance(rows, list) else rows
-        numbers: dict[str, Any] = {"t": est.t_, "terms": est.n_terms_}
+        numbers: dict[str, Any] = {"t": est.t_, "terms": est.n_terms_, **_kind(est)}
         if watched.numbers.due(now):
             numbers = self._numbers(slot, est.diagnostics_)
             watched.numbers.spent(now, time.monotonic() - now)
@@ -115,7 +115,7 @@ class Watch:
         return {
             "t": report["t"], "terms": report["terms"], "promised": promised,
             "realised": realised, "mistakes": report["mistakes"], "bytes": report["bytes"],
-            "words": report["rate_in_words"],
+            "words": report["rate_in_words"], **_kind(slot.estimator),
         }  # fmt: skip
 
     # -- reasons -------------------------------------------------------------------------------
@@ -154,6 +154,13 @@ class Watch:
             return
         watched.copy = codec.loads(codec.dumps(slot.estimator))
         watched.copies.spent(now, time.monotonic() - now)
+
+
+def _kind(model: Any) -> dict[str, Any]:
+    """Return whether scores are log p, and when a detector begins to alert."""
+    return {
+        "rarity": getattr(model, "tells_p", False), "warmup": getattr(model, "warmup_", None),
+    }  # fmt: skip
 
 
 def _reason(model: Any, row: Any, alert: dict[str, Any]) -> dict[str, Any]:

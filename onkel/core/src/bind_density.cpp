@@ -7,80 +7,54 @@ using namespace seam;
 
 constexpr int64_t kMost = int64_t{1} << 53;  // of anything that is counted
 
+// The arrays of onkel/core/density.py: DensityState, in its order.
 struct State {
-  State(const Out<int64_t>& whole, const Out<double>& real, const Out<double>& mean,
-        const Out<double>& cov, const Out<double>& center, const Out<double>& scale,
-        const Out<double>& turn, const Out<double>& last, const Out<double>& smooth,
-        const Out<double>& size, const Out<double>& calm, const Out<double>& raw,
-        const Out<double>& late_raw, const Out<float>& z, const Out<float>& late_z,
-        const Out<float>& sums, const Out<float>& late_sums, const Out<uint8_t>& marks,
-        const Out<double>& held, const Out<int64_t>& due, const Out<double>& waiting,
-        const Out<double>& history, const Out<double>& ranked) {
+  Out<int64_t> whole;
+  Out<double> real, mean, cov, center, scale, turn, last, smooth, size, calm, raw, late_raw;
+  Out<float> z, late_z, sums, late_sums;
+  Out<uint8_t> marks;
+  Out<double> held;
+  Out<int64_t> due;
+  Out<double> waiting, history, ranked;
+
+  int64_t d() const { return seam::whole(raw.shape(2)); }
+  int64_t ranks() const { return seam::whole(cov.shape(1)); }
+  int64_t places() const { return seam::whole(raw.shape(1)); }
+  int64_t late_places() const { return seam::whole(late_raw.shape(0)); }
+  int64_t holds() const { return seam::whole(due.size()); }
+  int64_t waits() const { return seam::whole(waiting.size()) / d(); }
+
+  // Whether the arrays fit each other.
+  void check_shapes() const {
     require(raw.ndim() == 3 && raw.shape(0) == 2 && cov.ndim() == 3 && late_raw.ndim() == 2,
             "raw and cov have three axes, late_raw two");
-    const int64_t d = whole_(raw.shape(2)), places = whole_(raw.shape(1));
-    const int64_t ranks = whole_(cov.shape(1)), late_places = whole_(late_raw.shape(0));
-    const int64_t holds = whole_(due.size());
-    require(d > 0 && has(last, d) && has(smooth, d) && has(size, d) && has(calm, 4 * d),
+    const int64_t n = d(), flat = 3 * n, square = 3 * ranks() * n;
+    require(n > 0 && has(last, n) && has(smooth, n) && has(size, n) && has(calm, 4 * n),
             "last, smooth, size and calm need one number per feature");
-    const int64_t waits = whole_(waiting.size()) / d;
     require(has(whole, onkel::kCounts) && has(real, onkel::kLevels),
             "counts or levels are missing");
-    require(ranks == d || ranks == 1, "covariances are whole, or one number per feature");
-    require(has(mean, 3 * d) && has(center, 3 * d) && has(scale, 3 * d) &&
-                has(cov, 3 * ranks * d) && has(turn, 3 * ranks * d),
+    require(ranks() == n || ranks() == 1, "covariances are whole, or one number per feature");
+    require(has(mean, flat) && has(center, flat) && has(scale, flat) && has(cov, square) &&
+                has(turn, square),
             "moments and metric do not fit the features");
-    require(places % 16 == 0 && late_places % 16 == 0 && places > 0 && late_places > 0,
-            "places come in sixteens");
-    require(has(z, 3 * d * places) && has(sums, 7 * places) && has(late_z, d * late_places) &&
-                has(late_sums, 2 * late_places) && has(marks, places) &&
-                has(late_raw, late_places * d),
-            "the terms do not fit each other");
-    require(holds > 0 && waits > 0 && has(held, holds * (2 * d + 2)) && has(waiting, waits * d),
-            "the rings do not fit the features");
+    check_terms();
+    require(
+        holds() > 0 && waits() > 0 && has(held, holds() * (2 * n + 2)) && has(waiting, waits() * n),
+        "the rings do not fit the features");
     require(history.size() == ranked.size(), "history and its ranked copy differ");
-    at = {};
-    at.d = d;
-    at.ranks = ranks;
-    at.places = places;
-    at.late_places = late_places;
-    at.waits = waits;
-    at.holds = holds;
-    at.whole = whole.data();
-    at.real = real.data();
-    at.mean = mean.data();
-    at.cov = cov.data();
-    at.center = center.data();
-    at.scale = scale.data();
-    at.turn = turn.data();
-    at.last = last.data();
-    at.smooth = smooth.data();
-    at.size = size.data();
-    at.calm = calm.data();
-    at.raw = raw.data();
-    at.late_raw = late_raw.data();
-    at.z = z.data();
-    at.late_z = late_z.data();
-    at.sums = sums.data();
-    at.late_sums = late_sums.data();
-    at.marks = marks.data();
-    at.held = held.data();
-    at.due = due.data();
-    at.waiting = waiting.data();
-    at.history = history.data();
-    at.ranked = ranked.data();
-    remembered = whole_(history.size());
-    kept_whole = {whole, due};
-    kept_real = {real, mean, cov, center,   scale, turn,    last,    smooth,
-                 size, calm, raw, late_raw, held,  waiting, history, ranked};
-    kept_marks = marks;
-    kept_float = {z, late_z, sums, late_sums};
   }
-  static int64_t whole_(size_t n) { return static_cast<int64_t>(n); }
+
+  void check_terms() const {
+    const int64_t n = places(), late = late_places();
+    require(n > 0 && late > 0 && n % 16 == 0 && late % 16 == 0, "places come in sixteens");
+    require(has(z, 3 * d() * n) && has(sums, 7 * n) && has(marks, n) && has(late_z, d() * late) &&
+                has(late_sums, 2 * late) && has(late_raw, late * d()),
+            "the terms do not fit each other");
+  }
 
   // Whether so many rows can be learned (0: judged only) within the plan and the arrays.
   void check(const onkel::DensityPlan& plan, int64_t rows) const {
-    const int64_t* n = at.whole;
+    const int64_t* n = whole.data();
     require(plan.young >= 12 && plan.terms >= plan.young && plan.late_terms >= plan.young &&
                 plan.history >= plan.young && plan.delay >= 0 && plan.hold >= 0 &&
                 std::max({plan.delay, plan.hold}) < kMost,
@@ -92,30 +66,39 @@ struct State {
     const auto room = [](int64_t now, int64_t more, int64_t most, int64_t there) {
       return now >= 0 && now <= most && std::min(now + more, most) <= there;
     };
-    require(room(n[onkel::kCountSize], later, plan.terms, at.places) &&
-                room(n[onkel::kCountLateSize], rows + waiting, plan.late_terms, at.late_places) &&
-                room(n[onkel::kCountHistory], later, plan.history, remembered) &&
-                room(n[onkel::kCountHeld], rows, plan.hold + 1, at.holds) &&
-                room(waiting, rows, plan.delay + 1, at.waits),
+    require(room(n[onkel::kCountSize], later, plan.terms, places()) &&
+                room(n[onkel::kCountLateSize], rows + waiting, plan.late_terms, late_places()) &&
+                room(n[onkel::kCountHistory], later, plan.history, seam::whole(history.size())) &&
+                room(n[onkel::kCountHeld], rows, plan.hold + 1, holds()) &&
+                room(waiting, rows, plan.delay + 1, waits()),
             "the arrays are too small for so many rows");
-    require(n[onkel::kCountHeldFirst] < at.holds, "the ring of held rows begins outside itself");
+    require(n[onkel::kCountHeldFirst] < holds(), "the ring of held rows begins outside itself");
     require(n[onkel::kCountHistory] == plan.history
                 ? n[onkel::kCountHistoryAt] < plan.history
                 : n[onkel::kCountHistoryAt] == n[onkel::kCountHistory],
             "the history has its next place outside itself");
   }
 
-  onkel::Density at;
-  int64_t remembered;
-  std::vector<Out<int64_t>> kept_whole;
-  std::vector<Out<double>> kept_real;
-  std::vector<Out<float>> kept_float;
-  Out<uint8_t> kept_marks;
+  onkel::Density view() const {
+    onkel::Density s{};
+    s.d = d(), s.ranks = ranks(), s.places = places(), s.late_places = late_places();
+    s.waits = waits(), s.holds = holds();
+    s.whole = whole.data(), s.real = real.data();
+    s.mean = mean.data(), s.cov = cov.data();
+    s.center = center.data(), s.scale = scale.data(), s.turn = turn.data();
+    s.last = last.data(), s.smooth = smooth.data(), s.size = size.data(), s.calm = calm.data();
+    s.raw = raw.data(), s.late_raw = late_raw.data();
+    s.z = z.data(), s.late_z = late_z.data();
+    s.sums = sums.data(), s.late_sums = late_sums.data();
+    s.marks = marks.data(), s.held = held.data(), s.due = due.data();
+    s.waiting = waiting.data(), s.history = history.data(), s.ranked = ranked.data();
+    return s;
+  }
 };
 
 void density(const onkel::DensityPlan& plan, const State& state, const In<double>& x,
              const In<double>& weight, const Out<double>& out, const Out<double>& members) {
-  onkel::Density s = state.at;
+  onkel::Density s = state.view();
   require(x.ndim() == 2 && whole(x.shape(1)) == s.d, "the rows do not fit the state");
   s.rows = whole(x.shape(0));
   require(has(out, 4 * s.rows), "out needs four numbers per row");
@@ -130,33 +113,42 @@ void density(const onkel::DensityPlan& plan, const State& state, const In<double
   onkel::current_table().density(plan, s);
 }
 
+using Whole = const Out<int64_t>&;
+using Real = const Out<double>&;
+using Single = const Out<float>&;
+
+void make_state(State* to, Whole whole, Real real, Real mean, Real cov, Real center, Real scale,
+                Real turn, Real last, Real smooth, Real size, Real calm, Real raw, Real late_raw,
+                Single z, Single late_z, Single sums, Single late_sums, const Out<uint8_t>& marks,
+                Real held, Whole due, Real waiting, Real history, Real ranked) {
+  State made{whole,     real,  mean, cov, center,   scale,   turn,   last,
+             smooth,    size,  calm, raw, late_raw, z,       late_z, sums,
+             late_sums, marks, held, due, waiting,  history, ranked};
+  made.check_shapes();
+  new (to) State(std::move(made));
+}
+
+void make_plan(onkel::DensityPlan* to, double nu, double memory, int64_t terms, int64_t late_terms,
+               int64_t delay, int64_t hold, int64_t history, int64_t warmup, int64_t young,
+               int64_t seed, double span, double rate, double low, double high) {
+  new (to) onkel::DensityPlan{nu,     memory, terms, late_terms, delay, hold, history,
+                              warmup, young,  seed,  span,       rate,  low,  high};
+}
+
 }  // namespace
 
 void bind_density(nb::module_& m) {
-  using Plan = onkel::DensityPlan;
-  nb::class_<Plan>(m, "DensityPlan")
-      .def(
-          "__init__",
-          [](Plan* p, double nu, double memory, int64_t terms, int64_t late_terms, int64_t delay,
-             int64_t hold, int64_t history, int64_t warmup, int64_t young, int64_t seed,
-             double span, double rate, double low, double high) {
-            new (p) Plan{nu,     memory, terms, late_terms, delay, hold, history,
-                         warmup, young,  seed,  span,       rate,  low,  high};
-          },
-          "nu"_a, "memory"_a, "terms"_a, "late_terms"_a, "delay"_a, "hold"_a, "history"_a,
-          "warmup"_a, "young"_a, "seed"_a, "span"_a, "rate"_a, "low"_a, "high"_a);
+  nb::class_<onkel::DensityPlan>(m, "DensityPlan")
+      .def("__init__", &make_plan, "nu"_a, "memory"_a, "terms"_a, "late_terms"_a, "delay"_a,
+           "hold"_a, "history"_a, "warmup"_a, "young"_a, "seed"_a, "span"_a, "rate"_a, "low"_a,
+           "high"_a);
   nb::class_<State>(m, "DensityState")
-      .def(nb::init<const Out<int64_t>&, const Out<double>&, const Out<double>&, const Out<double>&,
-                    const Out<double>&, const Out<double>&, const Out<double>&, const Out<double>&,
-                    const Out<double>&, const Out<double>&, const Out<double>&, const Out<double>&,
-                    const Out<double>&, const Out<float>&, const Out<float>&, const Out<float>&,
-                    const Out<float>&, const Out<uint8_t>&, const Out<double>&, const Out<int64_t>&,
-                    const Out<double>&, const Out<double>&, const Out<double>&>(),
-           written("whole"), written("real"), written("mean"), written("cov"), written("center"),
-           written("scale"), written("turn"), written("last"), written("smooth"), written("size"),
-           written("calm"), written("raw"), written("late_raw"), written("z"), written("late_z"),
-           written("sums"), written("late_sums"), written("marks"), written("held"), written("due"),
-           written("waiting"), written("history"), written("ranked"));
+      .def("__init__", &make_state, written("whole"), written("real"), written("mean"),
+           written("cov"), written("center"), written("scale"), written("turn"), written("last"),
+           written("smooth"), written("size"), written("calm"), written("raw"), written("late_raw"),
+           written("z"), written("late_z"), written("sums"), written("late_sums"), written("marks"),
+           written("held"), written("due"), written("waiting"), written("history"),
+           written("ranked"));
   m.def("density", &density, "plan"_a, "state"_a, "x"_a, "weight"_a, written("out"),
         written("members"));
 }

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.core.density import DensityState, settle
-from onkel.core.layout import Count, Level
+from onkel.core.density_table import Count, Level
 from onkel.learner.densities import Densities
 from onkel.learner.merging.adding import Merged
 

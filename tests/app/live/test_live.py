@@ -48,11 +48,18 @@ def test_a_detector(rng, tmp_path, monkeypatch):
     assert found["task"] == "novelty" and found["t"] == found["rows"] == 2000
     assert found["marks"] == len(alerts) == sum(b["marks"] for b in found["buckets"])
     assert min(b["low"] for b in found["buckets"]) == min(line["score"] for line in lines)
-    assert found["numbers"]["realised"] == len(alerts) / 2000
-    assert found["numbers"]["promised"] == 0.05 and found["numbers"]["terms"] > 0
+    assert found["numbers"]["realised"] == len(alerts) / (2000 - 230)
+    assert found["numbers"]["promised"] == 0.01 and found["numbers"]["terms"] > 0
+    assert found["numbers"]["rarity"] and found["numbers"]["warmup"] == 230
     known = {line["row"] + 1: line["why"] for line in alerts}
     assert found["alerts"] and all(known[a["t"]] == a["sentence"] for a in found["alerts"])
     assert {line["feature"] for line in found["drift"]} == {"a", "b", "c"}
+
+
+def test_the_papers_detector_has_scores(rng, tmp_path, monkeypatch):
+    path = write_rows(tmp_path / "rows.csv", rng.normal(size=(500, 3)))
+    found = watched(monkeypatch, "detect", path, "--model", "kernel", "-o", tmp_path / "out")
+    assert found["numbers"]["promised"] == 0.05 and found["numbers"]["rarity"] is False
 
 
 def test_a_classifier_and_a_regressor(rng, tmp_path, monkeypatch):

@@ -50,6 +50,7 @@ def service(tmp_path_factory):
     with served(tmp_path_factory.mktemp("state")) as one:
         kinds = {
             "plant": ("NoveltyDetector", {"nu": 0.02}, NAMES),
+            "rare": ("Detector", {"nu": 0.02}, NAMES),
             "quality": ("KernelClassifier", {}, NAMES),
             "forecast": ("KernelRegressor", {"loss": {"name": "huber", "nu": 0.1}}, None),
         }
@@ -71,7 +72,7 @@ def feed(url, stop):
         if count % 12 == 11:
             X[20:23, 1] += 1.5
         count += 1
-        send = [("plant", {}), ("quality", {"y": (X[:, 0] > 20).tolist()}),
+        send = [("plant", {}), ("rare", {}), ("quality", {"y": (X[:, 0] > 20).tolist()}),
                 ("forecast", {"y": X[:, 0].tolist(), "output": "interval"})]  # fmt: skip
         for name, extra in send:
             client.ok("POST", f"/models/{name}/predict-then-learn", {"X": X.tolist(), **extra})
@@ -133,6 +134,29 @@ def test_the_page_shows_the_stream(browser, service, width):
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         keep(page, f"{name}-{width}")
     assert shown(page)["coverage promised"] == "90 %"
+    assert wrong == []
+    page.close()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_page_says_how_rare_rows_are(browser, service, width):
+    page, wrong = opened(browser, service.url, width)
+    page.goto(f"{service.url}/?model=rare")
+    until(page, "document.getElementById('alerts').textContent.includes('1 in ')")
+    until(page, "document.getElementById('alerts').textContent.includes('pressure')")
+    page.wait_for_timeout(1500)
+    assert text(page, "#score-title") == "How rare rows are"
+    assert text(page, "#score-legend").split("\n")[2] == "level of an alert"
+    assert "first 230 rows of a model" in text(page, "#words")
+    assert shown(page)["promised, usual rows"] == "2 %" and "realised, all rows" in shown(page)
+    assert text(page, "#score-words").startswith("Now 1 in ")
+    assert min(page.evaluate(INKED)) > 150
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(AUDIT) == []
+    keep(page, f"rare-{width}")
+    page.select_option("#model", "plant")
+    until(page, "document.querySelector('h1').textContent.startsWith('plant')")
+    assert text(page, "#score-title") == "Score and threshold"
     assert wrong == []
     page.close()
 

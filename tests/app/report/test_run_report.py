@@ -3,11 +3,56 @@
 from __future__ import annotations
 
 import os
+import re
 
+import numpy as np
 import pytest
-from helpers.runs_of import onkel
+from helpers.runs_of import json_lines, onkel, write_rows
 
 pytest.importorskip("click", reason="needs click: pip install onkel[cli]")
+
+from onkel.explain import one_in
+
+
+def page_of(tmp_path, X, *words, **more) -> str:
+    """Run a detector over rows; return the report without its scripts."""
+    pytest.importorskip("bokeh", reason="needs bokeh: pip install onkel[report]")
+    path, report = write_rows(tmp_path / "rows.csv", X, **more), tmp_path / "r.html"
+    done = onkel("detect", path, "--report", report, "-o", tmp_path / "out", *words)
+    assert done.exit_code == 0, done.output
+    return re.sub(r"<script.*?</script>", "", report.read_text("utf-8"), flags=re.S)
+
+
+def test_a_detector_that_tells_p_says_how_rare_alerts_are(rng, tmp_path) -> None:
+    X = rng.normal(size=(1500, 3))
+    X[-5:, 1] += 9.0
+    page = page_of(tmp_path, X)
+    assert "How rare rows were" in page and "Score and threshold" not in page
+    alerts = json_lines(tmp_path / "out")
+    assert [a for a in alerts[-5:] if f">{one_in(np.log(a['p']))}</b>" not in page] == []
+    assert "<b>230</b><span>rows of warm-up</span>" in page
+    assert "(promised 0.01 of usual rows)" in page and "The 230 rows of warm-up" in page
+    assert "Detector(missing=&#x27;mean&#x27;)" in page and "learn_alerts" not in page
+
+
+def test_the_papers_detector_has_scores_and_no_warm_up(rng, tmp_path) -> None:
+    page = page_of(tmp_path, rng.normal(size=(800, 3)), "--model", "kernel")
+    assert "Score and threshold" in page and "how rare" not in page and "warm-up" not in page
+    assert "(promised 0.05)" in page and "goes to the promised one." in page
+
+
+def test_a_run_that_is_all_warm_up_says_so(rng, tmp_path) -> None:
+    page = page_of(tmp_path, rng.normal(size=(150, 3)))
+    assert "All 150 rows were warm-up" in page
+    assert "<b>150</b><span>rows of warm-up, all of them</span>" in page
+
+
+def test_a_run_by_key_names_the_keys_of_its_alerts(rng, tmp_path) -> None:
+    X = rng.normal(size=(1000, 3))
+    X[-4:] += 9.0
+    page = page_of(tmp_path, X, "--key", "pump", pump=[f"p{i % 2}" for i in range(1000)])
+    assert "<th>key</th>" in page and "<td>p1</td>" in page
+    assert "<b>460</b><span>rows of warm-up</span>" in page and "<b>2</b><span>models" in page
 
 
 def test_a_report_of_nothing(tmp_path) -> None:

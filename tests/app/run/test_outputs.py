@@ -47,7 +47,7 @@ def test_a_wrong_address_leaves_the_old_output_alone(rows, tmp_path) -> None:
 
 
 def test_devices_and_closed_streams(rows, tmp_path) -> None:
-    words = ["-m", "onkel.app", "detect", str(rows)]
+    words = ["-m", "onkel.app", "detect", str(rows), "--warmup", "0", "--nu", "0.1"]
     words = [sys.executable, *words]
     how = {"env": environment(), "capture_output": True, "text": True}
     state = ["--state", str(tmp_path / "s"), "-o", os.devnull]

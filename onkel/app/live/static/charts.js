@@ -5,8 +5,13 @@ const Charts = (() => {
   const BLUE = "#0072b2", SKY = "#56b4e9", GREEN = "#009e73", AMBER = "#e69f00", RED = "#d55e00", INK = "#1f2933";
   const KEPT = 600;
   const COLUMNS = ["t", "low", "high", "mean", "limit", "peak", "promised", "realised", "recent", "terms", "drift", "speed"];
+  /* Scores that are log p are drawn as powers of ten, and named; rarer than the last is drawn there. */
+  const RARITIES = [[0, "1 in 1"], [-2, "1 in 100"], [-4, "1 in 10 000"], [-6, "1 in a million"], [-9, "1 in a billion"],
+    [-12, "1 in a trillion"]];
+  const SCORES = ["low", "high", "mean", "limit", "peak"];
+  const power = (v) => v === null || v === undefined ? v : Math.max(v / Math.LN10, -12);
   const there = () => Boolean(window.Bokeh && Bokeh.Plotting);
-  let source = null, last = -1, recent = [];
+  let source = null, last = -1, recent = [], rarity = false;
 
   function figure(id, label, format) {
     const box = document.getElementById(id);
@@ -39,7 +44,14 @@ const Charts = (() => {
   }
   const f = (field) => ({field});
 
-  function start(task) {
+  function nameRarities(plot) {
+    const [y] = plot.yaxis;
+    y.ticker = plot.ygrid.ticker = new Bokeh.FixedTicker({ticks: RARITIES.map(([at]) => at)});
+    y.major_label_overrides = new Map(RARITIES);
+  }
+
+  function start(task, rare) {
+    rarity = rare;
     last = -1;
     recent = [];
     if (!there()) {
@@ -50,7 +62,9 @@ const Charts = (() => {
       return;
     }
     source = new Bokeh.ColumnDataSource({data: Object.fromEntries(COLUMNS.map((c) => [c, []]))});
-    const score = figure("score", {novelty: "score", classification: "share of mistakes", regression: "size of the error"}[task]);
+    const label = {novelty: "score", classification: "share of mistakes", regression: "size of the error"}[task];
+    const score = figure("score", rarity ? "a usual row in so many" : label);
+    if (rarity) nameRarities(score);
     if (task !== "classification") score.varea({x: f("t"), y1: f("low"), y2: f("high"), source, fill_color: BLUE, fill_alpha: 0.25});
     score.line({x: f("t"), y: f("mean"), source, line_color: BLUE, line_width: 1.5});
     score.step({x: f("t"), y: f("limit"), source, line_color: INK, line_width: 2, mode: "before"});
@@ -79,7 +93,8 @@ const Charts = (() => {
     const rate = (v) => v === null || v === undefined ? NaN : flip ? 1 - v : v;
     const data = Object.fromEntries(COLUMNS.map((c) => [c, []]));
     for (const b of fresh) {
-      const point = {...b, recent: rate(late(b)), promised: rate(b.promised), realised: rate(b.realised)};
+      const scores = rarity ? Object.fromEntries(SCORES.map((c) => [c, power(b[c])])) : {};
+      const point = {...b, ...scores, recent: rate(late(b)), promised: rate(b.promised), realised: rate(b.realised)};
       for (const c of COLUMNS) data[c].push(point[c] ?? NaN);
     }
     if (source) source.stream(data, KEPT);

@@ -7,6 +7,8 @@
   const WORDS = {
     novelty: {marks: "alerts", rate: "Alert rate", score: "Score and threshold",
       keys: [["band", "scores, lowest to highest"], ["", "mean score"], ["limit", "threshold"], ["mark", "alert"]]},
+    rarity: {marks: "alerts", rate: "Alert rate", score: "How rare rows are",
+      keys: [["band", "rows, rarest to most usual"], ["", "mean"], ["limit", "level of an alert"], ["mark", "alert"]]},
     classification: {marks: "mistakes", rate: "Mistakes", score: "Mistakes of late",
       keys: [["", "share of mistakes in each bucket"]]},
     regression: {marks: "outside", rate: "Coverage", score: "Size of the error",
@@ -14,12 +16,21 @@
   };
   let token = sessionStorage.getItem("onkel-token") || "";
   let model = new URLSearchParams(location.search).get("model") || "";
-  let task = "", paused = false, ending = null, waiting = [], latest = null, drawn = 0, seen = -1, spoken = 0;
+  let task = "", rarity = false, paused = false, ending = null, waiting = [], latest = null, drawn = 0, seen = -1, spoken = 0;
 
   const headers = () => token ? {Authorization: `Bearer ${token}`} : {};
   const number = (v, digits = 3) => v === null || v === undefined || !isFinite(v) ? "–"
     : Math.abs(v) >= 1e4 ? Math.round(v).toLocaleString("en") : Number.isInteger(v) ? String(v) : String(Number(v.toPrecision(digits)));
   const percent = (v) => v === null || v === undefined || !isFinite(v) ? "–" : `${Number((100 * v).toPrecision(3))} %`;
+
+  /* How rare a score that is log p is: as explain.one_in says it. */
+  function oneIn(log) {
+    const rows = Math.exp(-Math.min(log, 0)), unit = 10 ** Math.max(Math.floor(Math.log10(rows)) - 1, 0);
+    if (log < -27.6) return "1 in more than a trillion";
+    if (rows < 9.5) return `1 in ${Number(rows.toPrecision(2))}`;
+    return `1 in ${(Math.round(rows / unit) * unit).toLocaleString("en").replaceAll(",", " ")}`;
+  }
+  const shown = (v) => rarity && v !== null && v !== undefined ? oneIn(v) : number(v);
 
   function say(words, kind) {
     if ($("state").textContent !== words) $("state").textContent = words;
@@ -40,7 +51,8 @@
 
   function begin(found) {
     task = found.task;
-    const words = WORDS[task];
+    rarity = Boolean(found.numbers.rarity);
+    const words = WORDS[rarity ? "rarity" : task];
     $("title").replaceChildren(found.model, " ");
     const small = document.createElement("small");
     small.textContent = task;
@@ -55,7 +67,7 @@
     legend("speed-legend", [["green", "examples per second"]]);
     legend("terms-legend", [["", "terms"]]);
     legend("drift-legend", [["amber", "largest drift of a mean, in spreads"]]);
-    Charts.start(task);
+    Charts.start(task, rarity);
     seen = -1;
   }
 
@@ -66,7 +78,8 @@
     if (task === "classification") list.push(["mistakes", number(n.mistakes), "mark"], ["share of mistakes", percent(n.realised)]);
     else if (n.promised !== null && n.promised !== undefined) {
       const what = flip ? "coverage" : "rate";
-      list.push([`${what} promised`, percent(rate(n.promised))], [`${what} realised`, percent(rate(n.realised))]);
+      const names = rarity ? ["promised, usual rows", "realised, all rows"] : [`${what} promised`, `${what} realised`];
+      list.push([names[0], percent(rate(n.promised))], [names[1], percent(rate(n.realised))]);
     }
     if (task === "novelty") list.push(["alerts, this run", number(found.marks), "mark"]);
     if (n.bytes) list.push(["memory", `${number(n.bytes / 1e6)} MB`]);
@@ -84,7 +97,8 @@
       tile.firstChild.textContent = name;
       tile.lastChild.textContent = value;
     });
-    $("words").textContent = n.words || "";
+    const warm = n.warmup ? `No alert is shown in the first ${number(n.warmup)} rows of a model. ` : "";
+    $("words").textContent = warm + (n.words || "");
   }
 
   function moments(rows) {
@@ -104,12 +118,18 @@
     }));
   }
 
+  function reason(a) {
+    if (!rarity) return a.sentence || `Score ${number(a.score)} below the threshold ${number(a.threshold)}.`;
+    if (a.sentence && a.sentence.startsWith("Alert")) return a.sentence;
+    return `${oneIn(a.score)} is as unusual (alerts from ${oneIn(a.threshold)}). ${a.sentence || ""}`;
+  }
+
   function alerts(list) {
     $("alerts-none").hidden = list.length > 0;
     $("alerts").replaceChildren(...[...list].reverse().slice(0, 8).map((a) => {
       const item = document.createElement("li"), place = document.createElement("b"), why = document.createElement("span");
       place.textContent = `Example ${a.t.toLocaleString("en")}. `;
-      why.textContent = a.sentence || `Score ${number(a.score)} below the threshold ${number(a.threshold)}.`;
+      why.textContent = reason(a);
       item.append(place, why);
       return item;
     }));
@@ -122,20 +142,20 @@
     if (!list.length || now - spoken < 10000) return;
     spoken = now;
     const a = list[list.length - 1];
-    $("news").textContent = `Alert at example ${a.t}. ${a.sentence || ""}`;
+    $("news").textContent = `Alert at example ${a.t}. ${reason(a)}`;
   }
 
   function describe(found) {
     const b = found.buckets.length ? found.buckets[found.buckets.length - 1] : null;
     if (!b) return;
-    $("score-words").textContent = `Now ${number(b.mean)}${b.limit === null ? "" : `, limit ${number(b.limit)}`}.`;
+    $("score-words").textContent = `Now ${shown(b.mean)}${b.limit === null ? "" : `, limit ${shown(b.limit)}`}.`;
     $("rate-words").textContent = `Promised ${percent(b.promised)}, realised ${percent(b.realised)}.`;
   }
 
   function draw() {
     const found = latest;
     if (!found || paused || document.hidden) return;
-    if (found.task !== task || found.model !== model) {
+    if (found.task !== task || found.model !== model || Boolean(found.numbers.rarity) !== rarity) {
       model = found.model;
       begin(found);
     }
