@@ -15,6 +15,9 @@ each has the one setting that its name tells.
   scores as they come, and read as how unusual they are among the last thousand (NAB's likelihood);
 - *µs/row*: processor time, one core.
 
+*onkel detect* is what the command makes of a single column with times: the Detector behind
+Lags(season="day"). Of several columns it makes the Detector alone, which is not shown twice.
+
 Settings of onkel's detector are chosen on the half named "choose" and shown on the other. What
 peers say is kept in reports/detection, so that a second run is quick; --fresh forgets what is kept
 of the contenders named. onkel's own detectors are always run anew.
@@ -39,6 +42,7 @@ from typing import Any
 import numpy as np
 
 import onkel
+from onkel.series import Lags, Series
 
 if __package__:
     from . import detection_behaviour as behaviour
@@ -66,40 +70,44 @@ NU = 0.01
 CACHE = harness.REPORTS / "detection"
 BEHAVIOUR = "behaviour"
 QUICK = (
-    "onkel: Detector", "onkel: NoveltyDetector", "z-score 1000", "z-score 20000", "neighbours 1000",
-    "neighbours 20000 thinned", "isolation forest 1000",
+    "onkel: Detector", "onkel: NoveltyDetector", "onkel detect", "z-score 1000", "z-score 20000",
+    "neighbours 1000", "neighbours 20000 thinned", "isolation forest 1000",
 )  # fmt: skip
 TITLE = "Anomalies in streams: onkel and its peers"
 Judged = tuple[np.ndarray, np.ndarray]
 """How strange each row is, and where there is an alert."""
-Judge = Callable[[np.ndarray], Judged]
+Judge = Callable[..., Judged]
+"""Of rows, and of their times where they have such."""
 
 
 # -- contenders ------------------------------------------------------------------------------------
 
 
-def onkel_detector(X: np.ndarray) -> Judged:
-    """Return what onkel's Detector says: -log p where it knows p, and its alerts."""
-    return _ours(onkel.Detector, X)
+def onkel_detector(X: np.ndarray, time: np.ndarray | None = None) -> Judged:
+    """Return what onkel's Detector says: -log p, and its alerts."""
+    return _ours(onkel.Detector(nu=NU), X)
 
 
-def onkel_novelty(X: np.ndarray) -> Judged:
+def onkel_novelty(X: np.ndarray, time: np.ndarray | None = None) -> Judged:
     """Return what onkel's NoveltyDetector says: its score, negated, and its alerts."""
-    return _ours(onkel.NoveltyDetector, X)
+    return _ours(onkel.NoveltyDetector(nu=NU), X)
 
 
-def _ours(kind: Any, X: np.ndarray) -> Judged:
-    said = np.asarray(kind(nu=NU).predict_then_learn(X, output="judgement"), float)
-    if "p" in kind.outputs:
-        p = np.asarray(kind(nu=NU).predict_then_learn(X, output="p"), float)
-        return -np.log(np.maximum(p, 1e-300)), said[:, 2] == 1
+def onkel_detect(X: np.ndarray, time: np.ndarray | None = None) -> Judged:
+    """Return what `onkel detect` says of a single column: with the day, where there are times."""
+    lags = Lags(season=None if time is None else "day")
+    return _ours(Series(onkel.Detector(nu=NU), lags), X, time=time)
+
+
+def _ours(model: Any, X: np.ndarray, **how: Any) -> Judged:
+    said = np.asarray(model.predict_then_learn(X, output="judgement", **how), float)
     return -said[:, 0], said[:, 2] == 1
 
 
 def peer(detect: Callable[[np.ndarray], np.ndarray]) -> Judge:
     """Return a peer with alerts by its recent scores."""
 
-    def judge(X: np.ndarray) -> Judged:
+    def judge(X: np.ndarray, time: np.ndarray | None = None) -> Judged:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of other packages
             score = np.nan_to_num(np.asarray(detect(X), float))
@@ -113,6 +121,7 @@ def contenders() -> dict[str, Judge]:
     detects = PEERS | {name: detect for name, (_, detect) in others.OTHERS.items()}
     ours: dict[str, Judge] = {
         "onkel: Detector": onkel_detector, "onkel: NoveltyDetector": onkel_novelty,
+        "onkel detect": onkel_detect,
     }  # fmt: skip
     return ours | {name: peer(detect) for name, detect in detects.items()}
 
@@ -137,17 +146,12 @@ def judged(name: str, judge: Judge, stream: Stream, fresh: bool = False) -> Run:
     path = _path(name, stream)
     if fresh or not path.exists():
         began = time.process_time()
-        score, alerts = judge(stream.X)
-        seconds = (time.process_time() - began) / _passes(name)
+        score, alerts = judge(stream.X, stream.time)
+        seconds = time.process_time() - began
         path.parent.mkdir(parents=True, exist_ok=True)
         np.savez_compressed(path, score=score, alerts=alerts, seconds=seconds)
     with np.load(path) as kept:
         return Run(name, stream, kept["score"], kept["alerts"], float(kept["seconds"]))
-
-
-def _passes(name: str) -> int:
-    """Return how often a contender goes over the rows: p and the alerts are asked for apart."""
-    return 1 + (name == "onkel: Detector" and "p" in onkel.Detector.outputs)
 
 
 def _path(name: str, stream: Stream) -> Path:
@@ -222,7 +226,7 @@ def options(argv: list[str] | None) -> argparse.Namespace:
 
 def run(quick: bool, data: Path | None) -> Study:
     """Run all sets, all contenders."""
-    return study(options(["--quick"] if quick else []), data)
+    return study(options(["--quick"] if quick else ["--million"]), data)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -138,7 +138,9 @@ SLOW = {
     "rrcf": ("tables", "asd", "batadal", "digits", "nab", "faults", "generated", "smap", "smd"),
 }
 """Contenders, and the sets they are left out of: up to ten milliseconds for every row."""
-ONE_VALUE = ("stumpy: stumpi", "lagged neighbours 20000", "lagged Mahalanobis 20000")
+ONE_VALUE = (
+    "onkel detect", "stumpy: stumpi", "lagged neighbours 20000", "lagged Mahalanobis 20000",
+)  # fmt: skip
 """Contenders for series of one value only."""
 
 

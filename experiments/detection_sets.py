@@ -66,6 +66,8 @@ class Stream:
     half: str = SHOWN
     windows: tuple[tuple[int, int], ...] = ()
     """NAB's, as first and last rows."""
+    time: np.ndarray | None = None
+    """In seconds, where rows have times."""
 
     @property
     def both(self) -> bool:
@@ -151,7 +153,8 @@ def nab(data: Path) -> list[Stream]:
             for first, last in windows:
                 y[first : last + 1] = 1
             made = stream(path.rpartition("/")[2], values, y, nab_score.probation(len(y)))
-            found.append(replace(made, windows=windows))
+            seconds = times.astype(np.float64)
+            found.append(replace(made, windows=windows, time=seconds))
     return found
 
 

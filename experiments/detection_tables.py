@@ -22,6 +22,14 @@ else:
 
 RANKED = ("AUC", "AP", "VUS-PR")
 SHARES = ("rows", "episodes", "outside")
+HALVES = {SHOWN: "the half « shown »", CHOOSE: "the half « choose »", "": "all streams"}
+"""What summaries are of; "": both."""
+OURS = {
+    "onkel: NoveltyDetector": {"color": writing.AMBER},
+    "onkel: Detector": {"color": writing.ACCENT},
+    "onkel detect": {"color": writing.ACCENT, "fillstyle": "none"},
+}
+"""How the figure marks them."""
 Runs = list[Any]
 """detection.Run"""
 Table = tuple[str, list[Row]]
@@ -107,16 +115,20 @@ def beaten(found: dict[str, Runs], half: str) -> list[Row]:
     """Return, for each set, onkel's detector beside the best peer by each measure."""
     rows = []
     for name, runs in found.items():
-        row: Row = {"set": name}
-        for key in RANKED:
-            column = means(of(runs, half), key)
-            ours = column.get("onkel: Detector")
-            peers = {n: v for n, v in column.items() if not n.startswith("onkel")}
-            if ours is not None and peers:
-                best = max(peers, key=lambda n: peers[n])
-                row |= {key: _short(ours), f"best peer, {key}": f"{peers[best]:.3f} {best}"}
-        rows.append(row)
+        for ours, said in (("onkel: Detector", name), ("onkel detect", f"{name}, onkel detect")):
+            rows.append({"set": said} | _beside(of(runs, half), ours))
     return [row for row in rows if len(row) > 1]
+
+
+def _beside(runs: Runs, ours: str) -> Row:
+    row: Row = {}
+    for key in RANKED:
+        column = means(runs, key)
+        peers = {n: v for n, v in column.items() if not n.startswith("onkel")}
+        if ours in column and peers:
+            best = max(peers, key=lambda n: peers[n])
+            row |= {key: _short(column[ours]), f"best peer, {key}": f"{peers[best]:.3f} {best}"}
+    return row
 
 
 # -- NAB -------------------------------------------------------------------------------------------
@@ -157,11 +169,36 @@ def every(found: dict[str, Runs]) -> list[Table]:
                 made.append((f"{name}, the half « {half} » ({count})", board(part)))
     if "nab" in found:
         made.append(("NAB's score, standard profile, all series", nab(found["nab"])))
-    for half, said in ((SHOWN, "the half « shown »"), ("", "all streams")):
+    for half, said in HALVES.items():
         for key in RANKED:
             made.append((f"{key}, {said}", summary(found, key, half)))
         made.append((f"onkel's detector and the best peer, {said}", beaten(found, half)))
+    made.append(("Alerts, the half « shown »", alerting(found)))
+    made.append(("Processor time, µs/row, all streams", times(found)))
     return [(caption, rows) for caption, rows in made if rows]
+
+
+def alerting(found: dict[str, Runs]) -> list[Row]:
+    """Return what onkel's detectors alert on, on each set."""
+    rows = []
+    for name, runs in found.items():
+        columns = {key: means(of(runs, SHOWN), key) for key in SHARES}
+        for ours in ("onkel: Detector", "onkel detect"):
+            if ours in columns["outside"]:
+                shares = {f"{key} %": _percent(columns[key].get(ours)) for key in SHARES}
+                rows.append({"set": name, "contender": ours} | shares)
+    return rows
+
+
+def times(found: dict[str, Runs]) -> list[Row]:
+    """Return microseconds for a row, contenders by sets, the quickest first."""
+    columns = {name: means(runs, "µs/row") for name, runs in found.items()}
+    names = dict.fromkeys(name for column in columns.values() for name in column)
+    rows: list[Row] = [
+        {"contender": name} | {s: _whole(c[name]) for s, c in columns.items() if name in c}
+        for name in names
+    ]
+    return sorted(rows, key=lambda row: float(next(v for s, v in row.items() if s in columns)))
 
 
 def figures(found: dict[str, Runs]) -> list[tuple[str, Any]]:
@@ -174,9 +211,9 @@ def figures(found: dict[str, Runs]) -> list[tuple[str, Any]]:
     for at, column in enumerate(columns.values()):
         peers = {n: v for n, v in column.items() if not n.startswith("onkel")}
         axis.plot(list(peers.values()), [-at] * len(peers), "o", color=writing.SOFT, ms=5)
-        for name, colour in (("NoveltyDetector", writing.AMBER), ("Detector", writing.ACCENT)):
-            if (value := column.get(f"onkel: {name}")) is not None:
-                axis.plot([value], [-at], "D", color=colour, ms=7, zorder=3)
+        for name, how in OURS.items():
+            if name in column:
+                axis.plot([column[name]], [-at], "D", ms=7, zorder=3, **how)
         if peers:
             best = max(peers, key=lambda n: peers[n])
             axis.annotate(best, (peers[best], -at), (4, 6), textcoords="offset points", fontsize=7,
@@ -185,7 +222,7 @@ def figures(found: dict[str, Runs]) -> list[tuple[str, Any]]:
     axis.set_yticks([-k for k in range(len(columns))], list(columns))
     axis.set(xlabel="mean AUC", ylim=(-len(columns) + 0.4, 0.7))
     caption = (
-        "Mean AUC on the half « shown »: onkel's Detector (blue), its NoveltyDetector (amber), "
-        "peers (grey, the best named)."
+        "Mean AUC on the half « shown »: onkel's Detector (blue; hollow: the command on a series), "
+        "its NoveltyDetector (amber), peers (grey, the best named)."
     )
     return [(caption, fig)]

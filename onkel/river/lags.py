@@ -32,7 +32,7 @@ class Lags(base.Transformer):
 
     Examples
     --------
-    >>> maker = Lags(lags=1, roughness=0, season=None, forecast=0)
+    >>> maker = Lags(lags=1, roughness=0, forecast=0)
     >>> for value in (3.0, 5.0):
     ...     print(maker.transform_one({"load": value}))
     ...     maker.learn_one({"load": value})
@@ -47,7 +47,7 @@ class Lags(base.Transformer):
         shape: int = 0,
         differences: bool = False,
         roughness: int = 8,
-        season: Any = "auto",
+        season: Any = None,
         forecast: int = 24,
         time: str | None = None,
     ) -> None:

@@ -1,9 +1,9 @@
 """Series: rows made wider by shapes and seasons, before any estimator; and both in one model.
 
 >>> import numpy as np
->>> from onkel import NoveltyDetector, series
+>>> from onkel import Detector, series
 >>> load = np.sin(np.arange(2000) * 2 * np.pi / 24)[:, None]
->>> model = series.Series(NoveltyDetector(nu=0.02), series.Lags())
+>>> model = series.Series(Detector(), series.Lags(season="auto"))
 >>> alerts = model.predict_then_learn(load) == -1
 >>> model.lags.season_
 '24 rows'

@@ -27,8 +27,8 @@ MISSING = ("error", "last")
 class Lags(Locked):
     """Wider rows for any estimator: the values, and what a series is known by.
 
-    By default each value has beside it how rough its last steps were, what a forecast had not
-    foreseen, and where it stands in its season, as soon as there is one.
+    By default each value has beside it how rough its last steps were and what a forecast had not
+    foreseen; with a season, where it stands in it.
 
     Parameters
     ----------
@@ -122,9 +122,9 @@ class Lags(Locked):
 
     def check_params(self) -> None:
         """Raise the ValueError that the first rows would raise, should a parameter not fit."""
-        self._plan()
+        self._planned()
 
-    def _plan(self) -> Plan:
+    def _planned(self) -> Plan:
         """Return what is made of each row, all parameters checked."""
         owner = type(self).__name__
         for name in _COUNTS:
@@ -156,7 +156,7 @@ class Lags(Locked):
             inputs.on_host(X), owner, np.float64, width, gaps=self.missing == "last"
         )
         rows = rows.matrix.toarray() if isinstance(rows, inputs.SparseRows) else rows
-        made = maker or Maker(self._plan(), rows.shape[1])
+        made = maker or Maker(self._planned(), rows.shape[1])
         return made, rows, self._times(made, time, len(rows))
 
     def _check_names(self, X: Any) -> None:
@@ -267,7 +267,7 @@ class Lags(Locked):
         if names is None:
             count = self._begun().columns
             names = ["value"] if count == 1 else [f"x{j}" for j in range(count)]
-        plan = self._maker.plan if hasattr(self, "_maker") else self._plan()
+        plan = self._maker.plan if hasattr(self, "_maker") else self._planned()
         return np.array(plan.names([str(name) for name in names]), dtype=object)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -319,7 +319,7 @@ class Lags(Locked):
         names = (
             saved.items("feature_names", str) if saved.peek("feature_names") is not None else None
         )
-        made._maker = Maker.restored(made._plan(), saved)
+        made._maker = Maker.restored(made._planned(), saved)
         if names is not None:
             if len(names) != made._maker.columns:
                 raise saved.refuse("feature_names", "must be one per column")

@@ -27,9 +27,9 @@ class Series(Locked):
     Examples
     --------
     >>> import numpy as np
-    >>> from onkel import NoveltyDetector
+    >>> from onkel import Detector
     >>> values = np.random.default_rng(0).normal(size=(500, 1))
-    >>> model = Series(NoveltyDetector(nu=0.1), Lags(season=None))
+    >>> model = Series(Detector(), Lags())
     >>> model.predict_then_learn(values).shape, model.estimator.n_features_in_
     ((500,), 3)
     """

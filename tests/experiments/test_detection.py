@@ -22,12 +22,16 @@ from experiments import (  # noqa: E402
     detection_behaviour,
     detection_generated,
     detection_measures,
+    detection_others,
+    detection_page,
     detection_peers,
     detection_sets,
     detection_tables,
     nab_published,
     nab_score,
 )
+from onkel import Detector  # noqa: E402
+from onkel.series import Lags  # noqa: E402
 
 # -- measures --------------------------------------------------------------------------------------
 
@@ -202,6 +206,29 @@ def test_nab_scores_one_threshold_for_all_series(rng):
         runs.append(detection.Run("A", made, score, score > 0, 1.0))
     assert float(detection_tables.nab(runs)[0]["as it comes"]) == pytest.approx(100)
     assert nab_score.PROFILES["standard"].fp == 0.11
+
+
+def test_one_value_is_seen_as_the_command_sees_it(rng):
+    X, time = rng.normal(size=(400, 1)), 1.7e9 + 3600.0 * np.arange(400)
+    score, alerts = detection.onkel_detect(X, time)
+    wide = Lags(season="day").transform_then_learn(X, time=time)
+    said = Detector(nu=0.01).predict_then_learn(wide, output="p")
+    np.testing.assert_allclose(np.exp(-score), said)
+    plain = Detector(nu=0.01).predict_then_learn(wide) == -1
+    np.testing.assert_array_equal(alerts, plain)
+    assert detection_others.left_out("onkel detect", "skab")
+    assert not detection_others.left_out("onkel detect", "nab")
+
+
+def test_the_page_has_a_place_for_every_part_and_its_tables_are_made():
+    page = detection_page.PAGE.read_text("utf-8")
+    tables = {c for captions in detection_page.SECTIONS.values() for c in captions}
+    report = {"tables": [{"caption": c, "rows": [{"contender": c}]} for c in tables]}
+    written = detection_page.written(page, report)
+    assert all(f"**{caption}**" in written for caption in tables)
+    held = {f"{key}, {half}" for key in detection_tables.RANKED
+            for half in detection_tables.HALVES.values()}  # fmt: skip
+    assert {c for c in tables if c.partition(",")[0] in detection_tables.RANKED} <= held
 
 
 def test_behaviour_counts_what_a_known_judge_says():

@@ -51,7 +51,7 @@ def test_the_density_by_plain_loops(rng):
 
 def test_every_fault_is_found_with_the_defaults():
     times, values, fault = study.faulty(0)
-    rows = study.shown(study.SEEN["as Lags comes"], values, times)
+    rows = study.shown(study.SEEN[study.COMMAND], values, times)
     assert max(share for _, share in study.found(study.density(rows), fault)) < study.WORST
     alone = study.found(study.density(study.shown(None, values, times)), fault)
     assert max(share for _, share in alone) > 10 * study.WORST

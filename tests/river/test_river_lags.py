@@ -27,10 +27,11 @@ def examples(rng, rows=400):
 
 def test_as_the_library_both_times_it_is_asked(rng):
     rows = [*examples(rng)]
-    plain = series.Lags(2, shape=3, differences=True)
+    kinds = dict(lags=2, shape=3, differences=True, season="auto")
+    plain = series.Lags(**kinds)
     X, at = [[x["load"]] for x in rows], [x["at"] for x in rows]
     wide = plain.transform_then_learn(X, time=at)
-    maker = face.Lags(2, shape=3, differences=True, time="at")
+    maker = face.Lags(**kinds, time="at")
     names = plain.get_feature_names_out(["load"]).tolist()
     for x, row in zip(rows, wide.tolist(), strict=True):
         ahead = maker.transform_one(x)
@@ -54,7 +55,7 @@ def test_in_a_pipeline(rng):
     rows = [*examples(rng, 700)]
     pairs = [({"load": a["load"]}, b["load"]) for a, b in pairwise(rows)]
     scores = []
-    for first in (compose.Select("load"), face.Lags(3)):
+    for first in (compose.Select("load"), face.Lags(3, season="auto")):
         model = first | preprocessing.StandardScaler() | linear_model.LinearRegression()
         found = evaluate.progressive_val_score(pairs, model, metrics.MAE())
         scores.append(found.get())

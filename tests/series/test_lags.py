@@ -72,7 +72,7 @@ def test_blocks_give_the_bits_of_single_rows(rng, columns, timed):
     rows = size(1100, 9000)
     X = walk(rng, rows, columns) * 0.05 + np.sin(np.arange(rows) * 2 * np.pi / 24)[:, None]
     time = hours(rows) if timed else None
-    kinds = dict(lags=2, shape=3, differences=True)
+    kinds = dict(lags=2, shape=3, differences=True, season="auto")
     one, many, cut = Lags(**kinds), Lags(**kinds), Lags(**kinds)
     whole = many.transform_then_learn(X, time=time)
     singly = in_pieces(one, X, range(rows), time)
@@ -133,7 +133,7 @@ def test_a_flat_line_is_as_unusual_as_a_jagged_one(rng):
 @pytest.mark.parametrize("size_of", [0.0, 1e-300, 1e9, 1e151])
 def test_any_size_of_numbers_is_taken(rng, size_of):
     X = size_of * rng.choice([-1.0, 1.0], (600, 1))
-    wide = Lags(9, shape=9, differences=True).transform_then_learn(X)
+    wide = Lags(9, shape=9, differences=True, season="auto").transform_then_learn(X)
     assert np.isfinite(wide).all()
 
 
@@ -191,7 +191,7 @@ def same(a, b):
 
 def test_a_refused_call_changes_nothing(rng):
     X = walk(rng, 300)
-    maker = Lags().fit(X, time=hours(300))
+    maker = Lags(season="auto").fit(X, time=hours(300))
     before = maker.copy()
     for wrong, how in [
         ([[np.nan]], {"time": [2e9]}), ([[1.0, 2.0]], {"time": [2e9]}), ([[1.0]], {}),
@@ -207,7 +207,7 @@ def test_a_refused_call_changes_nothing(rng):
 
 
 def test_a_later_piece_that_is_refused_takes_the_earlier_with_it(rng, monkeypatch):
-    maker, X = Lags().fit(walk(rng, 200)), walk(rng, 400)
+    maker, X = Lags(season="auto").fit(walk(rng, 200)), walk(rng, 400)
     before, called = maker.copy(), []
     real = LinearRegressor.predict_then_learn
 
@@ -228,7 +228,7 @@ def test_a_later_piece_that_is_refused_takes_the_earlier_with_it(rng, monkeypatc
 
 def test_transform_looks_ahead_and_changes_nothing(rng):
     X = walk(rng, 500)
-    maker = Lags(2).fit(X[:300])
+    maker = Lags(2, season="auto").fit(X[:300])
     before = maker.copy()
     ahead = maker.transform(X[300:])
     assert same(maker, before)
@@ -239,7 +239,7 @@ def test_transform_looks_ahead_and_changes_nothing(rng):
 
 def test_copies_go_on_alike_and_apart(rng):
     X = walk(rng, 900)
-    maker = Lags(1).fit(X[:400])
+    maker = Lags(1, season="auto").fit(X[:400])
     others = [
         maker.copy(),
         copy.copy(maker),
@@ -253,8 +253,8 @@ def test_copies_go_on_alike_and_apart(rng):
 
 def test_fit_begins_anew(rng):
     X = walk(rng, 50)
-    maker = Lags().fit(X, time=hours(50))
-    assert np.array_equal(maker.fit_transform(X), Lags().fit_transform(X))
+    maker = Lags(season="auto").fit(X, time=hours(50))
+    assert np.array_equal(maker.fit_transform(X), Lags(season="auto").fit_transform(X))
 
 
 ROWS_HANG_TOGETHER = dict.fromkeys(
@@ -279,14 +279,14 @@ def test_in_a_pipeline_of_scikit_learn(rng):
 
     X = walk(rng, 300)
     y = np.r_[X[1:, 0], 0.0]
-    pipe = make_pipeline(Lags(2, season=None), KernelRegressor())
+    pipe = make_pipeline(Lags(2), KernelRegressor())
     pipe.fit(X[:200], y[:200])
-    wide = Lags(2, season=None).fit_transform(X)
+    wide = Lags(2).fit_transform(X)
     plain = KernelRegressor().fit(wide[:200], y[:200])
     assert np.array_equal(pipe.predict(X[200:]), plain.predict(wide[200:]))
     fresh = clone(pipe.named_steps["lags"])
-    assert fresh.get_params() == {**Lags().get_params(), "lags": 2, "season": None}
-    assert repr(fresh) == "Lags(lags=2, season=None)"
+    assert fresh.get_params() == {**Lags().get_params(), "lags": 2}
+    assert repr(fresh) == "Lags(lags=2)"
     assert fresh.set_params(season="day").season == "day"
     with pytest.raises(ValueError, match="Invalid parameter 'window'"):
         fresh.set_params(window=3)

@@ -71,7 +71,7 @@ def test_the_day_by_the_clock(rng):
         rows = int(7 * 86400 / step)
         time = 1.7e9 + step * np.arange(rows)
         x = wave(rng, rows, 86400 / step)[:, None]
-        maker = Lags(forecast=0, roughness=0).fit(x, time=time)
+        maker = Lags(forecast=0, roughness=0, season="auto").fit(x, time=time)
         assert maker.season_ == "day"
         points = maker.transform([[0.0]], time=[86400.0 * 20000 + 6 * 3600])[0, 1:]
         np.testing.assert_allclose(points, [1.0, 0.0], atol=1e-9)
@@ -79,20 +79,20 @@ def test_the_day_by_the_clock(rng):
 
 def test_a_season_that_was_found_is_kept_when_rows_are_too_coarse_to_tell(rng):
     x = wave(rng, 9000, 12)[:, None]
-    maker = Lags(forecast=0, roughness=0).fit(x[:600])
+    maker = Lags(forecast=0, roughness=0, season="auto").fit(x[:600])
     assert maker.season_ == "12 rows"
     assert maker.partial_fit(x[600:]).season_ == "12 rows"
 
 
 def test_a_season_that_goes_is_forgotten(rng):
     x = np.r_[wave(rng, 400, 40), rng.normal(size=6000)][:, None]
-    maker = Lags(forecast=0, roughness=0).fit(x[:400])
+    maker = Lags(forecast=0, roughness=0, season="auto").fit(x[:400])
     assert maker.season_ == "40 rows"
     assert maker.partial_fit(x[400:]).season_ is None
 
 
 def test_an_unknown_season_spreads_as_a_known_one():
-    points = Lags(forecast=0, roughness=0).fit_transform(np.zeros((200, 1)))[:, 1:]
+    points = Lags(forecast=0, roughness=0, season="auto").fit_transform(np.zeros((200, 1)))[:, 1:]
     np.testing.assert_allclose(np.square(points).sum(axis=1), 1.0)
     assert np.abs(points.mean(axis=0)).max() < 0.02
     np.testing.assert_allclose(points.std(axis=0), np.sqrt(0.5), atol=0.01)

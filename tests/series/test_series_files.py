@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import onkel
-from onkel import KernelRegressor, NoveltyDetector, files, merge, rules
+from onkel import Detector, KernelRegressor, NoveltyDetector, files, merge, rules
 from onkel.series import Lags, Series
 
 
@@ -21,7 +21,7 @@ def load(rng, rows, columns=1):
 @pytest.mark.parametrize("before", [1, 300, 5000])
 def test_a_file_goes_on_bit_for_bit(rng, tmp_path, before, columns):
     X, time = load(rng, before + 300, columns), 1.7e9 + 3600.0 * np.arange(before + 300)
-    model = Series(NoveltyDetector(), Lags(2, shape=3, differences=True))
+    model = Series(Detector(), Lags(2, shape=3, differences=True, season="auto"))
     model.partial_fit(X[:before], time=time[:before])
     model.save(tmp_path / "series.onkel")
     again = onkel.load(tmp_path / "series.onkel")
@@ -66,7 +66,7 @@ def test_a_file_with_names(rng):
 def test_a_file_that_makes_no_sense_is_refused(rng, at, value):
     from onkel.saved import Saved
 
-    maker = Lags(2).fit(load(rng, 300))
+    maker = Lags(2, season="auto").fit(load(rng, 300))
     state = {**maker.dump(), at: value}
     with pytest.raises((ValueError, TypeError, AttributeError)):
         Lags.restored(maker.get_params(), Saved(state))
@@ -74,7 +74,7 @@ def test_a_file_that_makes_no_sense_is_refused(rng, at, value):
 
 def test_both_or_neither(rng):
     X = load(rng, 200)
-    model = Series(KernelRegressor(), Lags(2)).partial_fit(X[:100], X[1:101, 0])
+    model = Series(KernelRegressor(), Lags(2, season="auto")).partial_fit(X[:100], X[1:101, 0])
     before = files.dumps(model)
     with pytest.raises(ValueError):
         model.predict_then_learn(X[100:], [np.nan] * 100)

@@ -57,8 +57,13 @@ def _series(settings: RunSettings, source: Source) -> dict[str, Any]:
         return {}
     timed, asked = source.schema.at("time") is not None, settings.lags or settings.season
     words = in_words(lags, timed)
-    why = "" if asked or settings.differences else "; as there is one column (--lags 0: not so)"
+    why = "" if asked or settings.differences else _why(timed)
     return {"series": words + why, "seen": names_of(settings, names)}
+
+
+def _why(timed: bool) -> str:
+    more = "" if timed else "; --time COL: with its place in the day"
+    return f"; as there is one column (--lags 0: not so{more})"
 
 
 def _precision(settings: RunSettings, X: Any, names: list[str]) -> dict[str, Any]:

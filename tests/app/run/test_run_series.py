@@ -44,9 +44,10 @@ def as_the_library(X, lags, time=None):
     "words, lags",
     [
         ([], Lags()),
-        (["--lags", "3"], Lags(3, shape=4, roughness=3, forecast=3, season=None)),
+        (["--lags", "auto", "--season", "auto"], Lags(season="auto")),
+        (["--lags", "3"], Lags(3, shape=4, roughness=3, forecast=3)),
         (["--lags", "0", "--season", "48"], Lags(roughness=0, forecast=0, season=48)),
-        (["--differences", "--season", "none"], Lags(differences=True, season=None)),
+        (["--differences", "--season", "none"], Lags(differences=True)),
         (["--lags", "0"], None),
     ],
 )
@@ -54,16 +55,26 @@ def test_as_the_library(rng, tmp_path, words, lags):
     X = load(rng)
     path = write_rows(tmp_path / "rows.csv", X)
     done = onkel("detect", path, "--all", "-o", tmp_path / "out", *words)
-    truth = as_the_library(X, lags or Lags(roughness=0, forecast=0, season=None))
+    truth = as_the_library(X, lags or Lags(roughness=0, forecast=0))
     np.testing.assert_allclose(scores(done, tmp_path / "out"), truth, rtol=1e-4, atol=1e-4)
 
 
-def test_by_the_clock(rng, tmp_path):
+@pytest.mark.parametrize(
+    "words, lags",
+    [
+        ([], Lags(season="day")),
+        (["--season", "day,week"], Lags(season="day,week")),
+        (["--season", "auto"], Lags(season="auto")),
+        (["--season", "none"], Lags()),
+        (["--lags", "2"], Lags(2, shape=3, roughness=2, forecast=2)),
+    ],
+)
+def test_by_the_clock(rng, tmp_path, words, lags):
+    """The day where there are times, unless told."""
     X = load(rng)
     path = write_rows(tmp_path / "rows.csv", X, at=stamps())
-    more = ["--time", "at", "--season", "day,week"]
-    done = onkel("detect", path, "--all", "-o", tmp_path / "out", *more)
-    truth = as_the_library(X, Lags(season="day,week"), stamps())
+    done = onkel("detect", path, "--all", "-o", tmp_path / "out", "--time", "at", *words)
+    truth = as_the_library(X, lags, stamps())
     np.testing.assert_allclose(scores(done, tmp_path / "out"), truth, rtol=1e-4, atol=1e-4)
 
 
@@ -107,7 +118,8 @@ def test_a_death_changes_nothing(rng, tmp_path, more):
 
 def test_the_state_holds_a_series(rng, tmp_path):
     path = write_rows(tmp_path / "rows.csv", load(rng), at=stamps())
-    words = ["detect", path, "--state", tmp_path / "s", "-o", tmp_path / "out", "--time", "at"]
+    words = ["detect", path, "--state", tmp_path / "s", "-o", tmp_path / "out"]
+    words += ["--time", "at", "--season", "auto"]
     assert onkel(*words).exit_code == 0
     (file,) = (tmp_path / "s").glob("models-*")
     model = package.load(file)
@@ -142,7 +154,11 @@ def test_a_dry_run_says_what_is_seen(rng, tmp_path):
     path = write_rows(tmp_path / "rows.csv", load(rng), at=stamps())
     said = onkel("detect", path, "--dry-run", "--time", "at").output
     assert "series: each value beside how rough the last 8 steps were" in said
-    assert "the day by --time" in said and "(--lags 0: not so)" in said
+    assert "its place in the day; as there is one column (--lags 0: not so)" in said
+    found = onkel("detect", path, "--dry-run", "--time", "at", "--season", "auto").output
+    assert "once one is found (the day by --time, or else a number of rows)" in found
+    alone = onkel("detect", path, "--dry-run", "--ignore", "at").output
+    assert "(--lags 0: not so; --time COL: with its place in the day)" in alone
     assert "series:" not in onkel("detect", path, "--dry-run", "--lags", 0).output
 
 
