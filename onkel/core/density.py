@@ -27,25 +27,6 @@ AT_ONCE = 2048
 """Rows of one call; the arrays grow between calls."""
 NOWHERE = np.float32(1e9)
 """The coordinates of a place without a term."""
-
-# What judging rests on, as src/density.hpp has it (there kReach, kTied and so on).
-REACH = 1e4
-"""Most that a coordinate counts."""
-TIED = 1 + 1e-5
-"""Sums this close are the same."""
-TAIL_SHARE = 0.05
-"""Of the terms: those beyond which the tail is fitted."""
-LAST_SHARE = 0.02
-"""The same of the joined scores."""
-KNOWN = 200
-"""Joined scores that make a distribution of their own."""
-LOUD = 40
-"""A view's score beyond this is tempered."""
-REACH_COST = 2.5
-"""What a largest value must be ahead by."""
-TURN_COST = 3
-"""What whitened rows must be ahead by, where order is none."""
-TAIL_LEAST, LAST_LEAST = 10, 20
 """What a largest coordinate must be ahead by."""
 
 

@@ -68,3 +68,26 @@ class Level(IntEnum):
 
 LEVELS = 32
 """Numbers in all: four widths, and an edge and a slope for each of nine tails."""
+
+# -- what judging rests on; metric.hpp, view.hpp and density.hpp have it as kReach, kTied, ... -----
+
+REACH = 1e4
+"""Most that a coordinate counts."""
+TIED = 1 + 1e-5
+"""Sums this close are the same."""
+TAIL_SHARE, TAIL_LEAST = 0.05, 10
+"""Of the terms: those beyond which the tail is fitted; at least so many."""
+LAST_SHARE, LAST_LEAST = 0.02, 20
+"""The same of the joined scores."""
+KNOWN = 200
+"""Joined scores that make a distribution of their own."""
+GROSS = 2.3
+"""Below the level by a factor of ten."""
+LOUD = 40.0
+"""A view's score beyond this is tempered."""
+REACH_COST = 2.5
+"""What a largest coordinate must be ahead by."""
+TURN_COST = 3.0
+"""What whitened rows must be ahead by where order does not matter."""
+LARGEST = 1e75
+"""Most that a number counts: its fourth power is finite."""

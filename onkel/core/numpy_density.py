@@ -19,7 +19,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.density_table import Count, Level
+from onkel.core.density_table import (
+    GROSS,
+    KNOWN,
+    LARGEST,
+    LAST_LEAST,
+    LAST_SHARE,
+    LOUD,
+    REACH_COST,
+    TURN_COST,
+    Count,
+    Level,
+)
 from onkel.core.numpy_metric import LATE, ROWS, STEPS, Metric, bounded
 from onkel.core.numpy_views import (
     LOG2,
@@ -40,20 +51,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-LARGEST = 1e75
-"""Most that a number counts: its fourth power is finite."""
-LAST_SHARE, LAST_LEAST = 0.02, 20
-"""Of the joined scores: those beyond which their tail is fitted."""
-KNOWN = 200
-"""Joined scores that make a distribution of their own."""
-GROSS = 2.3
-"""Below the level by a factor of ten."""
-LOUD = 40.0
-"""A view's score beyond this is tempered."""
-REACH_COST = 2.5
-"""What a largest coordinate must be ahead by."""
-TURN_COST = 3.0
-"""What whitened rows must be ahead by where order does not matter."""
 Levels = tuple[Array, Array, Array, Array, Array]
 _WORD = 2**64 - 1
 

@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.density_table import Count, Level
+from onkel.core.density_table import REACH, Count, Level
 
 if TYPE_CHECKING:
     from onkel.core.density import DensityState, Plan
 
 Array = NDArray[Any]
 
-REACH = 1e4
-"""Most that a coordinate counts."""
 ROWS, STEPS, LATE = range(3)
 """What has moments and a metric of its own."""
 

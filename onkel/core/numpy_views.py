@@ -18,12 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.core.density_table import TAIL_LEAST, TAIL_SHARE, TIED
+
 Array = NDArray[Any]
 
-TIED = 1 + 1e-5
-"""Sums this close are the same."""
-TAIL_SHARE, TAIL_LEAST = 0.05, 10
-"""Of the terms: those beyond which the tail is fitted."""
 FAR = np.float32(3e38)
 """Of a term from itself, where only others count."""
 NEAR = 1e-25

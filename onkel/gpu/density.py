@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from onkel.core.density import (
+from onkel.core.density import DensityState, Plan
+from onkel.core.density_table import (
     KNOWN,
     LAST_LEAST,
     LAST_SHARE,
@@ -25,10 +26,9 @@ from onkel.core.density import (
     TAIL_SHARE,
     TIED,
     TURN_COST,
-    DensityState,
-    Plan,
+    Count,
+    Level,
 )
-from onkel.core.density_table import Count, Level
 from onkel.gpu.devices import interpreted
 from onkel.gpu.launch import send
 from onkel.gpu.memory import gb

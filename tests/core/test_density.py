@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from helpers.sizes import size
 from naive.density import Detector
 
 from onkel import core
-from onkel.core import density
+from onkel.core import density, density_table
 from onkel.core.density import DensityState, Plan, run
 from onkel.core.density_table import Count, Level
 
@@ -326,3 +327,15 @@ def test_a_state_of_nonsense_does_no_harm(rng):
                 run(SMALL, state, row[None], np.ones(1))
             except ValueError:
                 break
+
+
+def test_the_same_numbers_in_both_languages():
+    """What judging rests on is written twice: in C++, and once for all in Python."""
+    source = Path(density.__file__).parent / "src"
+    text = "".join((source / f"{n}.hpp").read_text() for n in ("metric", "view", "density"))
+    found = dict(re.findall(r"constexpr (?:double|int64_t) k(\w+) = ([^;]+);", text))
+    names = ("REACH", "TIED", "TAIL_SHARE", "TAIL_LEAST", "LAST_SHARE", "LAST_LEAST", "KNOWN",
+             "GROSS", "LOUD", "REACH_COST", "TURN_COST", "LARGEST")  # fmt: skip
+    for name in names:
+        theirs = found["".join(word.capitalize() for word in name.split("_"))]
+        assert sum(map(float, theirs.split("+"))) == getattr(density_table, name), name

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import copy
 import pickle
-import re
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -293,13 +291,3 @@ def test_parameters(rng):
     other = base.clone(b)
     assert other.get_params() == b.get_params() and other.get_params()["device"] == "cuda"
     assert not hasattr(other, "_learner")
-
-
-def test_the_same_numbers_as_in_the_core():
-    """What judging rests on is written twice: in C++, and once for all in Python."""
-    source = Path(core_density.__file__).parent / "src" / "density.hpp"
-    found = dict(re.findall(r"constexpr double k(\w+) = ([^;]+);", source.read_text()))
-    pairs = {"Reach": "REACH", "Tied": "TIED", "TailShare": "TAIL_SHARE", "Known": "KNOWN",
-             "LastShare": "LAST_SHARE", "Loud": "LOUD", "ReachCost": "REACH_COST"}  # fmt: skip
-    for name, ours in pairs.items():
-        assert sum(map(float, found[name].split("+"))) == getattr(core_density, ours), name

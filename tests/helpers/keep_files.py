@@ -14,6 +14,7 @@ import numpy as np
 
 from onkel import (
     Classifier,
+    Detector,
     KernelClassifier,
     KernelRegressor,
     LinearClassifier,
@@ -59,6 +60,7 @@ def models() -> dict[str, tuple[Any, Any, Any]]:
             X.astype("f4"), np.column_stack([y, -y]),
         ),
         "regressor_tree": (KernelRegressor(additive, expansion=expansions.Tree(age=30)), X, y),
+        "density_detector": (Detector(nu=0.1, terms=20, warmup=30, recent=20), X[:, :1], y),
         "detector": (NoveltyDetector(nu=0.1, warmup=10, recent=20), X, y),
         "linear_classifier": (LinearClassifier(rule=rules.Alma(), p=3.0), X, labels),
         "linear_regressor": (LinearRegressor(), X, y),
