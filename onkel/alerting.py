@@ -264,9 +264,11 @@ class RecentScores:
 
     def extend(self, scores: Any) -> None:
         """Remember scores, in order."""
-        last = np.asarray(scores, np.float64)[-int(self.size) :]
-        self.values[(self.at + np.arange(len(last))) % self.size] = last
-        self.at = int((self.at + len(last)) % self.size)
+        came = np.asarray(scores, np.float64)
+        last = came[-int(self.size) :]
+        end = self.at + len(came)  # where single ones would have led to
+        self.values[(end - len(last) + np.arange(len(last))) % self.size] = last
+        self.at = int(end % self.size)
         self.count = int(min(self.count + len(last), self.size))
 
     def update(self, scores: Any) -> Array:

@@ -135,6 +135,31 @@ class DensityState:
         """Return an independent copy."""
         return type(self)(*(getattr(self, f.name).copy() for f in fields(self)))
 
+    def packed(self) -> Self:
+        """Return a copy in as little room as it needs: alike for states that are alike."""
+        n, other = self.whole, self.copy()
+        places, late = sixteens(n[Count.SIZE]), sixteens(n[Count.LATE_SIZE])
+        other.raw, other.z = self.raw[:, :places].copy(), self.z[:, :, :places].copy()
+        other.sums, other.marks = self.sums[:, :places].copy(), self.marks[:places].copy()
+        other.late_raw, other.late_z = self.late_raw[:late].copy(), self.late_z[:, :late].copy()
+        other.late_sums = self.late_sums[:, :late].copy()
+        told = sixteens(n[Count.HISTORY])
+        other.history, other.ranked = self.history[:told].copy(), self.ranked[:told].copy()
+        other._pack_rings()
+        return other
+
+    def _pack_rings(self) -> None:
+        """Let rings begin at their beginning, and be as long as what they hold."""
+        n = self.whole
+        held = int(n[Count.HELD])
+        order = (n[Count.HELD_FIRST] + np.arange(max(held, 1))) % len(self.due)
+        self.held, self.due = self.held[order], self.due[order]
+        self.held[held:], self.due[held:], n[Count.HELD_FIRST] = 0.0, 0, 0
+        index = np.arange(n[Count.LATE_SEEN], n[Count.T])
+        rows, size = self.waiting[index % len(self.waiting)], max(len(index), 1)
+        self.waiting = np.zeros((size, len(self.last)))
+        self.waiting[index % size] = rows
+
     @property
     def nbytes(self) -> int:
         """Of all arrays."""
@@ -189,6 +214,11 @@ class DensityState:
             grown = np.zeros((size, self.waiting.shape[1]))
             grown[index % size] = self.waiting[index % old]
             self.waiting = grown
+
+
+def sixteens(count: int) -> int:
+    """Return places for so many, in sixteens; at least one such."""
+    return max(-(-int(count) // 16), 1) * 16
 
 
 def _more(there: int, wanted: int) -> int:

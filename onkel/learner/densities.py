@@ -6,7 +6,7 @@ unusual comes once in 1/p usual rows, and the limit is the level that alerts lie
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -190,7 +190,7 @@ class Densities:
 
     def dump(self) -> dict[str, Any]:
         """Return what a file must hold of the state; what was ranked is ranked again."""
-        arrays = {f.name: getattr(self.state, f.name).copy() for f in fields(self.state)}
+        arrays = dict(vars(self.state.packed()))
         del arrays["ranked"]
         return {"dtype": str(np.dtype(self.dtype)), **arrays}
 

@@ -333,7 +333,7 @@ def test_the_same_numbers_in_both_languages():
     """What judging rests on is written twice: in C++, and once for all in Python."""
     source = Path(density.__file__).parent / "src"
     text = "".join((source / f"{n}.hpp").read_text() for n in ("metric", "view", "density"))
-    found = dict(re.findall(r"constexpr (?:double|int64_t) k(\w+) = ([^;]+);", text))
+    found = dict(re.findall(r"constexpr (?:double|int64_t) k(\w+) =\s*([^;]+);", text))
     names = ("REACH", "TIED", "TAIL_SHARE", "TAIL_LEAST", "LAST_SHARE", "LAST_LEAST", "KNOWN",
              "GROSS", "LOUD", "REACH_COST", "TURN_COST", "LARGEST")  # fmt: skip
     for name in names:
