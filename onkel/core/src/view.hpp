@@ -102,7 +102,8 @@ struct Met {
 
 inline Met meet(const View& v, const float* q, float* buffer) {
   const float least = distances(v, q, buffer);
-  const float c = static_cast<float>(*v.width);
+  // vexp knows exponents up to 0; a width below that is none that was tuned.
+  const float c = static_cast<float>(std::max(0.0, *v.width));
   for (int64_t i = 0; i < lanes(v); i += kWF)
     store(buffer + i, vexp((load<VecF>(buffer + i) - least) * -c));
   return {buffer, static_cast<double>(c) * least};
