@@ -109,7 +109,7 @@ def widened_state(state: DensityState, values: Array) -> DensityState:
     mass = state.real[Level.SMOOTH_MASS]
     nothing = np.zeros(k)
     rows = np.stack([values, nothing, values])  # means of rows, steps and late means
-    small = np.maximum(1e-10 * np.abs(values), 1e-300)
+    small = np.maximum(1e-8 * np.abs(values), 1e-300)
     other = state.copy()
     other.mean = np.concatenate([state.mean, rows], axis=1)
     other.center = np.concatenate([state.center, rows], axis=1)

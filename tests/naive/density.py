@@ -67,7 +67,7 @@ class Moments:
         """The inverse of L, where L L' are the correlations, shrunken."""
         d = len(size)
         self.center = list(self.mean)
-        self.scale = [max(math.sqrt(self.cov[j][j]), 1e-10 * size[j], 1e-300) for j in range(d)]
+        self.scale = [max(math.sqrt(self.cov[j][j]), 1e-8 * size[j], 1e-300) for j in range(d)]
         keep = 1 - max(0.05, d / (d + 500), d / (d + rows))
         R = [
             [keep * (self.cov[i][j] / self.scale[i] / self.scale[j]) for j in range(d)]
@@ -220,7 +220,7 @@ class Detector:
             return 0.0
         noise, most = (3 + math.sqrt(2 * math.log(self.d))) / math.sqrt(rows), 0.0
         for (_, v, w, fourth), size in zip(self.calm, self.size, strict=True):
-            if math.sqrt(v) > 1e-10 * size and v * v > 0:
+            if math.sqrt(v) > 1e-8 * size and v * v > 0:
                 heavy = math.sqrt(max(fourth / (v * v) / 3, 1.0))
                 most = max(most, 1 - w / (2 * v) - noise * heavy)
         return max(0.0, min((most - 0.1) / 0.2, 1.0))
