@@ -35,8 +35,8 @@ from onkel.gpu.memory import gb
 
 Array = NDArray[Any]
 
-TILE = 2**22
-"""Distances that are held at once: 16 MB, several times, within the reach of a GPU's cache."""
+TILE = 2**24
+"""Distances that are held at once: 64 MB, several times; smaller tiles leave a large GPU idle."""
 ONE_BY_ONE = 64
 """Features up to which distances are added up one by one; with more, in PyTorch's own way."""
 ROUNDING = 1e-6
