@@ -150,6 +150,8 @@ def test_files_copies_and_pickles_go_on_with_the_same_bits(X, tmp_path):
     det = Detector(0.05).fit(X[:1500])
     det.save(tmp_path / "det")
     others = [onkel.load(tmp_path / "det"), copy.deepcopy(det), pickle.loads(pickle.dumps(det))]
+    for other in others:  # looked at first
+        np.testing.assert_array_equal(other.score_samples(X[:9]), det.score_samples(X[:9]))
     truth = det.predict_then_learn(X[1500:], output="judgement")
     for other in others:
         found = other.predict_then_learn(X[1500:], output="judgement")

@@ -67,7 +67,8 @@ struct State {
       return now >= 0 && now <= most && std::min(now + more, most) <= there;
     };
     require(room(n[onkel::kCountSize], later, plan.terms, places()) &&
-                room(n[onkel::kCountLateSize], rows + waiting, plan.late_terms, late_places()) &&
+                room(n[onkel::kCountLateSize], rows ? rows + waiting : 0, plan.late_terms,
+                     late_places()) &&
                 room(n[onkel::kCountHistory], later, plan.history, seam::whole(history.size())) &&
                 room(n[onkel::kCountHeld], rows, plan.hold + 1, holds()) &&
                 room(waiting, rows, plan.delay + 1, waits()),
