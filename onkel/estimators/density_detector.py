@@ -122,7 +122,7 @@ class Detector(JudgesOnDevice, BaseDetector):
 
     # -- parameters ----------------------------------------------------------------------------
 
-    def _planned(self, features: int) -> Plan:
+    def _asked(self, features: int) -> Plan:
         nu, terms = float(self.nu), int(self.terms)
         return Plan(
             nu=nu, memory=float(self.memory), terms=terms, late_terms=max(3 * terms // 10, 20),
@@ -143,7 +143,7 @@ class Detector(JudgesOnDevice, BaseDetector):
             raise ValueError(
                 f"{type(self).__name__}: missing must be 'error' or 'mean'; got {self.missing!r}."
             )
-        made = Densities(self._planned(1), 1, np.float64, self.missing).settings
+        made = Densities(self._asked(1), 1, np.float64, self.missing).settings
         return replace(made, device=self._chosen(self.device))
 
     def _takes(self) -> tuple[bool, bool]:
@@ -159,7 +159,7 @@ class Detector(JudgesOnDevice, BaseDetector):
 
     def _begin(self, X: Any, settings: Settings, rows: Any, columns: int) -> Any:
         features, dtype = rows.shape[1], inputs.choose_dtype(X)
-        learner = Densities(self._planned(features), features, dtype, settings.missing)
+        learner = Densities(self._asked(features), features, dtype, settings.missing)
         return placed(learner, settings.device)
 
     def _times(self, time: Any, rows: int, learner: Any) -> None:
