@@ -27,7 +27,6 @@ AT_ONCE = 2048
 """Rows of one call; the arrays grow between calls."""
 NOWHERE = np.float32(1e9)
 """The coordinates of a place without a term."""
-"""What a largest coordinate must be ahead by."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +41,8 @@ class Plan:
         Rows after which the past has faded to a third.
     terms, late_terms : int
         Places of the sample of rows and steps, and of that of late means.
-    delay : int
-        Rows after which means, and rows that raised an alert, are let in.
+    delay, hold : int
+        Rows after which means are let in, and rows that raised an alert.
     history : int
         Joined scores that are remembered.
     warmup : int
@@ -72,8 +71,8 @@ class Plan:
     seed: int = 0
     span: float = 10.0
     rate: float = 0.01
-    low: float = 0.002
-    high: float = 0.03
+    low: float = 0.005
+    high: float = 0.04
 
     def possible(self) -> bool:
         """Whether a detector can run by these numbers."""
@@ -118,7 +117,7 @@ class DensityState:
         """Return the state before the first row."""
         ranks = d if d <= WHOLE_UP_TO else 1
         whole, real = np.zeros(len(Count), np.int64), np.zeros(LEVELS)
-        real[Level.LOG_ALPHA], real[Level.RECENT] = np.log(plan.nu), plan.nu
+        real[[Level.LOG_ALPHA, Level.START]], real[Level.RECENT] = np.log(plan.nu), plan.nu
         flat, square = np.zeros((3, d)), np.zeros((3, ranks, d))
         f4 = np.float32
         return cls(

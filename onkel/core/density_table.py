@@ -64,9 +64,11 @@ class Level(IntEnum):
     EDGE = 14
     SLOPE = 23
     """Of nine tails: plain, turned, turned and narrow, steps, late; four reaches."""
+    START = 32
+    """The level before the first row; of models that were added, all of their travel before now."""
 
 
-LEVELS = 32
+LEVELS = 33
 """Numbers in all: four widths, and an edge and a slope for each of nine tails."""
 
 # -- what judging rests on; metric.hpp, view.hpp and density.hpp have it as kReach, kTied, ... -----

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import asdict, fields
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,9 @@ from onkel.estimators.device import JudgesOnDevice
 from onkel.estimators.locks import locked
 from onkel.gpu.densities import placed
 from onkel.learner import Densities, Settings
+from onkel.learner.densities import settings_of
 from onkel.params import Accept
 from onkel.saved import Saved
-
-if TYPE_CHECKING:
-    from onkel.explain import RarityExplanation
 
 Array = NDArray[Any]
 
@@ -143,8 +141,7 @@ class Detector(JudgesOnDevice, BaseDetector):
             raise ValueError(
                 f"{type(self).__name__}: missing must be 'error' or 'mean'; got {self.missing!r}."
             )
-        made = Densities(self._asked(1), 1, np.float64, self.missing).settings
-        return replace(made, device=self._chosen(self.device))
+        return settings_of(self._asked(1), self.missing, self._chosen(self.device))
 
     def _takes(self) -> tuple[bool, bool]:
         return False, self.missing == "mean"
@@ -152,8 +149,8 @@ class Detector(JudgesOnDevice, BaseDetector):
     @property
     def warmup_(self) -> int:
         """So many examples are learned before the first alert is shown."""
-        learner = self.__dict__.get("_learner")
-        return self.warmup_of(1) if learner is None else int(learner.plan.warmup)
+        learner: Any = self._fitted()
+        return int(learner.plan.warmup)
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -178,11 +175,6 @@ class Detector(JudgesOnDevice, BaseDetector):
     # -- predicting ----------------------------------------------------------------------------
 
     @locked
-    def score_samples(self, X: Any) -> Array:
-        """Return log p of each row, were it the next one: the higher, the more usual."""
-        return self._fitted().scores(self._rows(X))[:, 0]
-
-    @locked
     def p_samples(self, X: Any) -> Array:
         """Return p of each row, were it the next one: usual rows as unusual come once in 1/p."""
         return np.exp(self.score_samples(X))
@@ -196,23 +188,6 @@ class Detector(JudgesOnDevice, BaseDetector):
         """What was promised, and what happened: see the guide for each key."""
         learner: Any = self._fitted()
         return density_report.report(learner)
-
-    @locked
-    def explain(self, x: Any, top: int = 5) -> RarityExplanation:
-        """Say why one row is, or is not, an alert: see :class:`~onkel.explain.RarityExplanation`.
-
-        `top` is the number of terms, and of features with their usual values, that are shown.
-        """
-        from onkel.explain import RarityExplanation
-
-        row, scores = self._one_row(x, top)
-        found = self._details(row, np.ones(1), top, lowest_first=True)
-        score, limit = float(scores[0]), self.threshold_
-        warming = self.t_ < self.warmup_
-        return RarityExplanation(
-            score=score, threshold=limit, alert=score < limit and not warming, warming=warming,
-            rank=float(self.recent_.ranks([score])[0]), recent=self.recent_.count, **found,
-        )  # fmt: skip
 
     # -- files ---------------------------------------------------------------------------------
 

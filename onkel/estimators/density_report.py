@@ -5,8 +5,6 @@ from __future__ import annotations
 from math import exp
 from typing import Any
 
-import numpy as np
-
 from onkel.core.density_table import Count, Level
 from onkel.learner import Densities
 
@@ -23,19 +21,13 @@ def report(learner: Densities) -> dict[str, Any]:
         "level": exp(learner.level(Level.LOG_ALPHA)),
         "level_lowest": plan.low,
         "level_highest": plan.high,
-        "tied": tied(learner),
+        "tied": learner.tied,
         "warmup": plan.warmup,
         "memory": plan.memory,
         "held": learner.count(Count.HELD),
         "widths": widths(learner),
         **_rates(learner, judged),
     }
-
-
-def tied(learner: Densities) -> float:
-    """How far rows are tied to those before: 0 where order does not matter, 1 where it does."""
-    _, views = learner.judged(learner.state.last[None], members=True)
-    return float(views[0, -1])
 
 
 def widths(learner: Densities) -> dict[str, float | None]:
@@ -56,7 +48,7 @@ def _rates(learner: Densities, judged: int) -> dict[str, Any]:
     if not judged:
         return {"rate_promised": plan.nu, **dict.fromkeys(names)}
     alerts = learner.count(Count.ALERTS)
-    travel = (np.log(plan.nu) - learner.level(Level.LOG_ALPHA)) / plan.rate
+    travel = (learner.level(Level.START) - learner.level(Level.LOG_ALPHA)) / plan.rate
     forgiven, unspent = (learner.level(v) / plan.rate for v in (Level.FORGIVEN, Level.UNSPENT))
     realised, recent = alerts / judged, learner.level(Level.RECENT)
     values = (realised, recent, (travel + forgiven - unspent) / judged, alerts, forgiven, unspent,
@@ -70,5 +62,6 @@ def _in_words(nu: float, realised: float, recent: float, judged: int, forgiven: 
         f"Promised {100 * nu:.3g} % alerts among usual rows, realised {100 * realised:.3g} % of "
         f"{judged} examples, {100 * recent:.3g} % of the last thousand or so"
     )
-    on_top = round(forgiven)
-    return f"{words}; {on_top} of the alerts came on top, in faults." if on_top else f"{words}."
+    more = round(forgiven)
+    debt = f"; about {more} alerts were more than the level can owe, and were forgiven"
+    return f"{words}{debt}." if more else f"{words}."

@@ -210,7 +210,7 @@ class BaseDetector(Estimator):
 
     @locked
     def score_samples(self, X: Any) -> Array:
-        """Return f(x): the higher, the more usual."""
+        """Return the score of each row, f(x) or log p: the higher, the more usual."""
         return self._fitted().scores(self._rows(X))[:, 0]
 
     @locked
@@ -278,15 +278,17 @@ class BaseDetector(Estimator):
     def explain(self, x: Any, top: int = 5) -> AlertExplanation:
         """Say why one row is, or is not, an alert: see :class:`~onkel.explain.AlertExplanation`.
 
+        A detector whose scores are log p says it as :class:`~onkel.explain.RarityExplanation`.
         `top` is the number of terms, and of features with their usual values, that are shown.
         """
-        from onkel.explain import AlertExplanation
+        from onkel.explain import AlertExplanation, RarityExplanation
 
+        kind = RarityExplanation if self.tells_p else AlertExplanation
         row, scores = self._one_row(x, top)
         found = self._details(row, np.ones(1), top, lowest_first=True)
         score, limit = float(scores[0]), self.threshold_
-        warming = self.t_ < self.warmup
-        return AlertExplanation(
+        warming = self.t_ < self.warmup_
+        return kind(
             score=score, threshold=limit, alert=score < limit and not warming, warming=warming,
             rank=float(self.recent_.ranks([score])[0]), recent=self.recent_.count, **found,
         )  # fmt: skip

@@ -62,8 +62,7 @@ class DeviceDensities(Densities):
         from onkel.gpu.density import Judge
 
         if self._judge is None or not self._judge.holds(self.state):
-            _, views = super().judged(self.state.last[None], members=True)
-            self._judge = Judge(self.plan, self.state, float(views[0, -1]), self.device)
+            self._judge = Judge(self.plan, self.state, self.tied, self.device)
         return self._judge
 
     def copy(self) -> Self:

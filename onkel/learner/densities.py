@@ -20,15 +20,13 @@ from onkel.inputs import LARGEST
 from onkel.kernels import Laplacian
 from onkel.learner.densities_state import restored_state, widened_state
 from onkel.learner.settings import Settings
+from onkel.learner.single_row import plain_row
 from onkel.losses import Novelty
 from onkel.saved import Saved
 from onkel.scaling import Moments
 
 Array = NDArray[Any]
 
-VIEWS = ("rows", "whitened rows", "narrow whitened rows", "steps", "late means", "largest value",
-         "largest whitened value", "largest step")  # fmt: skip
-"""What speaks of a row, in the order of the core."""
 SPARSE = 1024
 """Rows of a sparse matrix that are made dense at once."""
 
@@ -40,6 +38,14 @@ class Fading:
     memory: float
     duration: float = np.inf
     """Not by the clock."""
+
+
+def settings_of(plan: Plan, missing: str, device: str = "cpu") -> Settings:
+    """Return what a detector is made of, in the words of other learners."""
+    return Settings(
+        kernel=Laplacian(1.0), loss=Novelty(nu=plan.nu), rule=rules.Norma(memory=plan.memory),
+        expansion=Window(terms=plan.terms), missing=missing, device=device,
+    )  # fmt: skip
 
 
 class Densities:
@@ -75,16 +81,18 @@ class Densities:
     @property
     def settings(self) -> Settings:
         """What it was made of, in the words of other learners."""
-        return Settings(
-            kernel=self.kernel, loss=Novelty(nu=self.plan.nu),
-            rule=rules.Norma(memory=self.plan.memory), expansion=Window(terms=self.plan.terms),
-            missing=self.missing, device=self.device,
-        )  # fmt: skip
+        return settings_of(self.plan, self.missing, self.device)
 
     @property
-    def kernel(self) -> Laplacian:
+    def kernel(self) -> Any:
         """The kernel of all views; each finds its own width."""
-        return Laplacian(1.0)
+        return self.settings.kernel
+
+    @property
+    def tied(self) -> float:
+        """How far rows are tied to those before: 0 where order does not matter, 1 where it does."""
+        _, views = run(self.plan, self.state, self.state.last[None], None, members=True)
+        return float(views[0, -1])
 
     def count(self, which: Count) -> int:
         """Return one of the whole numbers."""
@@ -176,13 +184,16 @@ class Densities:
     ) -> tuple[Array, Array]:  # fmt: skip
         """Learn rows in order; return scores and levels as they were before each row.
 
-        Rows have been checked, and no row can fail: all are learned.
+        Rows have been checked, and no row can fail; but a call that comes in several pieces may
+        be interrupted between them, so it changes a copy of the state until it is complete.
         """
+        state = self.state.copy() if len(X) > SPARSE else self.state
         found = [
-            run(self.plan, self.state, np.asarray(X[i : i + SPARSE], np.float64),
+            run(self.plan, state, np.asarray(X[i : i + SPARSE], np.float64),
                 weight[i : i + SPARSE])[0]
             for i in range(0, max(len(X), 1), SPARSE)
         ]  # fmt: skip
+        self.state = state
         out = np.concatenate(found)
         return out[:, :1], out[:, 1:2]
 
@@ -242,15 +253,7 @@ class OneRow:
 
     def _row(self, row: Any) -> Array | None:
         """Return the row as a matrix of plain numbers, None for anything else."""
-        if row.__class__ not in (np.ndarray, list, tuple):
+        found = plain_row(row, self.learner.dtype)
+        if found is None or found.shape != self.state.last.shape:
             return None
-        try:
-            found = np.asarray(row)
-        except ValueError:
-            return None
-        if found.dtype.kind not in "fiu" or found.shape != self.state.last.shape:
-            return None
-        X = found.astype(np.float64).reshape(1, -1)
-        if self.learner.dtype == np.float32:
-            X = X.astype(np.float32).astype(np.float64)
-        return X if np.abs(X).max() <= LARGEST else None
+        return found.astype(np.float64)[None] if np.abs(found).max() <= LARGEST else None

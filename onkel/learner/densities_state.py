@@ -86,7 +86,7 @@ def _check(state: DensityState, plan: Plan, saved: Saved) -> None:
     sixteens = state.raw.shape[1] % 16 == 0 == len(state.late_raw) % 16
     if not inside or not sixteens or not min(map(len, (state.due, state.waiting, state.history))):
         raise saved.refuse("whole", "does not fit the arrays")
-    slopes, widths = real[Level.SLOPE :], real[Level.WIDTH : Level.WIDTH + 4]
+    slopes, widths = real[Level.SLOPE : Level.START], real[Level.WIDTH : Level.WIDTH + 4]
     judging = widths[0] > 0
     if (
         np.any(widths < 0)

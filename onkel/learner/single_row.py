@@ -64,7 +64,7 @@ class SingleRow:
                 return False
             at = 0
         if row.__class__ is not np.ndarray or row.dtype is not self.dtype:
-            row = self._row(row)
+            row = plain_row(row, self.dtype)
         try:
             eta, lam, fade = self.rates[at], self.lams[at], 1.0
             if time is not None:
@@ -94,7 +94,7 @@ class SingleRow:
     def look(self, row: Any) -> bool:
         """Leave the scores of one row in `scores`; False if it is not for here."""
         if row.__class__ is not np.ndarray or row.dtype is not self.dtype:
-            row = self._row(row)
+            row = plain_row(row, self.dtype)
         try:
             fine: bool = self.bound.look(row)
         except TypeError:
@@ -113,15 +113,16 @@ class SingleRow:
         self.oldest = self.learner.window.oldest(trials).tolist()
         return True
 
-    def _row(self, row: Any) -> Any:
-        """Return a row of plain numbers in the model's dtype, None for anything else."""
-        if row.__class__ not in (np.ndarray, list, tuple):
-            return None
-        try:
-            found = np.asarray(row)
-        except ValueError:
-            return None
-        if found.dtype.kind not in "fiu":
-            return None
-        with np.errstate(over="ignore"):  # what becomes infinite is refused
-            return np.ascontiguousarray(found, self.dtype)
+
+def plain_row(row: Any, dtype: Any) -> Any:
+    """Return a row of plain numbers in a model's dtype, None for anything else."""
+    if row.__class__ not in (np.ndarray, list, tuple):
+        return None
+    try:
+        found = np.asarray(row)
+    except ValueError:
+        return None
+    if found.dtype.kind not in "fiu":
+        return None
+    with np.errstate(over="ignore"):  # what becomes infinite is refused
+        return np.ascontiguousarray(found, dtype)

@@ -49,7 +49,7 @@ ROWS = {
     "rule": ("ROMMA = 3, False", "ROMMA = 3, False\n    PASSIVE = 4, False"),
     "budget": ("OLDEST = 0, True", "OLDEST = 0, True\n    LEAST = 1, False"),
     "count": ("ALARMED = 15", "ALARMED = 15\n    FAULTS = 16"),
-    "level": ("LEVELS = 32", "LEVELS = 33"),
+    "level": ("LEVELS = 33", "LEVELS = 34"),
 }
 CASES = {"kernel operation": "kCauchy", "loss": "kPinball", "rule": "kPassive", "budget": "kLeast"}
 

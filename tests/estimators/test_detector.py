@@ -54,7 +54,7 @@ def test_the_identity_holds_whatever_comes(rng):
     assert told["alerts"] == alerts.sum() > 250 and told["alerts_forgiven"] > 0
     difference = told["rate_realised"] - told["rate_promised"]
     assert difference == pytest.approx(told["rate_error_term"], abs=1e-12)
-    assert "came on top" in told["rate_in_words"]
+    assert "were forgiven" in told["rate_in_words"]
 
 
 @pytest.mark.parametrize("length", [40, 400])
@@ -81,7 +81,8 @@ def test_no_alert_before_the_warm_up(rng):
     det = Detector()
     alerts = det.predict_then_learn(X) == -1
     assert det.warmup_ == 260 and not alerts[:260].any()
-    assert det.explain(X[50]).alert and Detector(warmup=0).warmup_ == 0
+    assert det.explain(X[50]).alert and Detector(warmup=0).partial_fit(X).warmup_ == 0
+    assert getattr(Detector(), "warmup_", None) is None  # it depends on the number of features
     young = Detector().partial_fit(X[:100])
     assert young.predict(X[50:51]) == [1] and "warming up" in str(young.explain(X[50]))
 

@@ -25,7 +25,7 @@ def merged_densities(
 
     Rows that wait to be let in are not taken over. Counts add; those of `start`, from which all
     went on, count once. The level is the weighted mean of the logarithms, and the identity of the
-    alerts holds on: what that moves it by is booked with what was forgiven.
+    alerts holds on: it begins where the levels' travel so far, added up, would have begun.
     """
     first = learners[0]
     plan, states = first.plan, [a.state for a in learners]
@@ -57,9 +57,11 @@ def _counts(
         if start is not None:
             state.real[what] -= again * start.level(what)
     levels = np.array([a.level(Level.LOG_ALPHA) for a in learners])
-    begun = np.log(learners[0].plan.nu) if start is None else start.level(Level.LOG_ALPHA)
+    travel = sum(a.level(Level.START) - a.level(Level.LOG_ALPHA) for a in learners)
+    if start is not None:
+        travel -= again * (start.level(Level.START) - start.level(Level.LOG_ALPHA))
     state.real[Level.LOG_ALPHA] = level = float(share @ levels)
-    state.real[Level.FORGIVEN] += again * begun - float(levels.sum()) + level
+    state.real[Level.START] = level + travel
     state.real[Level.RECENT] = float(share @ [a.level(Level.RECENT) for a in learners])
 
 
