@@ -70,10 +70,6 @@ class Loss(Part):
         """Return slope, outside, value and direction for one example."""
         raise NotImplementedError(f"{type(self).__name__} must define judge(z, y, threshold)")
 
-    def votes(self, z: Array) -> Array:
-        """Return scores as votes from -1 to 1: the sign, where no margin says how sure it is."""
-        return np.sign(z)
-
     def native(self) -> NativeLoss | None:
         """What the compiled core needs to know, or None for a loss it does not know."""
         if self.code is None:
@@ -157,10 +153,6 @@ class SoftMargin(Loss):
             slope *= self.power * gap ** (self.power - 1)
         return Verdict(slope, outside, float(gap**self.power) - nu * threshold, nu - outside)
 
-    def votes(self, z: Array) -> Array:
-        margin = 0.0 if self.nu is not None else self.start
-        return np.clip(z / margin, -1.0, 1.0) if margin > 0 else np.sign(z)
-
     @property
     def default_rate(self) -> float:
         return 0.4 / self.power
@@ -243,9 +235,6 @@ class Logistic(_Bounded):
     word: ClassVar[str] = "logistic"
     task: ClassVar[str] = "classification"
     code: ClassVar[LossCode | None] = LossCode.LOGISTIC
-
-    def votes(self, z: Array) -> Array:
-        return np.tanh(0.5 * z)  # twice the probability, less 1
 
     def judge(self, z: float, y: float, threshold: float) -> Verdict:
         m = y * z

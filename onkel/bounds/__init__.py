@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         norma_mistakes,
         step_size,
     )
-    from onkel.bounds.experts import fixed_share
+    from onkel.bounds.experts import fixed_share, log_loss
     from onkel.bounds.guarantee import Guarantee, Rate
     from onkel.bounds.projections import projection_loss, projection_segment_loss
     from onkel.bounds.risk import (
@@ -75,7 +75,7 @@ __all__ = [
     "alma_mistakes", "coefficient_curvature", "coefficient_excess", "coefficient_function_norm",
     "coefficient_kappa", "coefficient_kappa_limit", "coefficient_norm", "coefficient_rate",
     "coefficient_risk_gap", "coefficient_strong_convexity", "count_bound", "fixed_share",
-    "growth_start", "growth_window", "horizon_risk", "norm_bound", "norma_any_step",
+    "growth_start", "growth_window", "horizon_risk", "log_loss", "norm_bound", "norma_any_step",
     "norma_average_risk", "norma_margin_errors", "norma_mistakes", "norma_risk",
     "norma_risk_truncated", "projection_loss", "projection_segment_loss",
     "regularized_average_risk", "regularized_risk", "soft_margin_risk", "step_size",
@@ -103,6 +103,7 @@ _WHERE = {
     "norma_mistakes": "onkel.bounds.counts",
     "step_size": "onkel.bounds.counts",
     "fixed_share": "onkel.bounds.experts",
+    "log_loss": "onkel.bounds.experts",
     "Guarantee": "onkel.bounds.guarantee",
     "Rate": "onkel.bounds.guarantee",
     "projection_loss": "onkel.bounds.projections",

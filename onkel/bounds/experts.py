@@ -6,7 +6,7 @@ import math
 
 from onkel.bounds.guarantee import Guarantee, check, theorem
 
-__all__ = ["fixed_share"]
+__all__ = ["fixed_share", "log_loss"]
 
 
 @theorem
@@ -70,16 +70,7 @@ def fixed_share(
         owner, members=members, trials=trials, switches=switches, rate=rate, share=share,
         best_loss=best_loss, mix_gap=mix_gap,
     )  # fmt: skip
-    if switches >= trials:
-        raise ValueError(
-            f"{owner}: switches must be below trials; got switches={switches!r}, trials={trials!r}."
-        )
-    alpha = _least_share(members, trials, switches) if share is None else float(share)
-    if switches and not alpha:
-        raise ValueError(
-            f"{owner}: a sequence that switches needs share above 0; got share={share!r} with "
-            f"switches={switches!r}. Leave share out for the best one."
-        )
+    alpha = _alpha(owner, members, trials, switches, share)
     c = _complexity(members, trials, switches, alpha)
     eta = math.sqrt(8 * c / trials) if rate is None else float(rate)
     found = [c / eta + eta * trials / 8]
@@ -91,6 +82,67 @@ def fixed_share(
         "loss beyond the sequence's", min(found), {"rate": eta, "share": alpha},
         details={"C": c},
     )  # fmt: skip
+
+
+@theorem
+def log_loss(
+    *, members: int, trials: int, switches: int = 0, share: float | None = None
+) -> Guarantee:
+    """Bound on the log loss of mixed probabilities, beyond any sequence of members.
+
+    ``sum of -ln p_t(y_t)  <=  sum of -ln p_{t, i_t}(y_t)  +  C``,
+    ``C = ln N + s ln(N / alpha) + (T - s - 1) ln(1 / (1 - alpha + alpha / N))``
+
+    for all labels and all probabilities, however they come about, and every sequence i_1 ... i_T of
+    members that changes s times; s = 0 is the best fixed member, and with ``alpha = 0`` the bound
+    is ln N. p_t is the mean of the members' probabilities by weights that start even and go
+    ``w <- (1 - alpha) v + alpha / N``, ``v_i = w_i p_i(y) / (sum of the same)``. No rate is to be
+    chosen, and no trial costs anything: log loss is mixable.
+
+    Parameters
+    ----------
+    members : int
+        N, at least 2.
+    trials : int
+        T.
+    switches : int
+        s, below T.
+    share : float, optional
+        alpha; the one that makes C least, if None.
+
+    References
+    ----------
+    M. Herbster and M. Warmuth, "Tracking the best expert", Machine Learning 32 (1998): the mixed
+    probability of all labels is that of a Bayes mixture over all sequences, in which one with s
+    switches has the prior weight exp(-C).
+
+    Examples
+    --------
+    >>> log_loss(members=9, trials=10_000, share=0.0)
+    Guarantee(log loss beyond the sequence's <= 2.197..., tuning={share: 0})
+    >>> log_loss(members=11, trials=10_000, share=0.001).bound
+    11.49...
+    """
+    owner = "log_loss"
+    check(owner, members=members, trials=trials, switches=switches, share=share)
+    alpha = _alpha(owner, members, trials, switches, share)
+    c = _complexity(members, trials, switches, alpha)
+    return Guarantee("log loss beyond the sequence's", c, {"share": alpha}, details={"C": c})
+
+
+def _alpha(owner: str, members: int, trials: int, switches: int, share: float | None) -> float:
+    """Return the share, or the least one; refuse what no sequence of members can have."""
+    if switches >= trials:
+        raise ValueError(
+            f"{owner}: switches must be below trials; got switches={switches!r}, trials={trials!r}."
+        )
+    alpha = _least_share(members, trials, switches) if share is None else float(share)
+    if switches and not alpha:
+        raise ValueError(
+            f"{owner}: a sequence that switches needs share above 0; got share={share!r} with "
+            f"switches={switches!r}. Leave share out for the best one."
+        )
+    return alpha
 
 
 def _least_share(members: int, trials: int, switches: int) -> float:

@@ -65,6 +65,24 @@ class BlockF:
 class BlockOutput:
     def __init__(self, score: Doubles, limit: Doubles, kept: Bytes) -> None: ...
 
+class Chances:
+    def __init__(
+        self,
+        outputs: int,
+        share: float,
+        link: Doubles,
+        offset: Doubles,
+        bend: Doubles,
+        joint: Doubles,
+        spread: Doubles,
+        said: Doubles,
+        weights: Doubles,
+        losses: Doubles,
+        count: Wholes,
+    ) -> None: ...
+    def learn(self, scores: Doubles, y: Doubles, out: Doubles) -> None: ...
+    def look(self, scores: Doubles, out: Doubles) -> None: ...
+
 class DensityPlan:
     def __init__(
         self,

@@ -138,8 +138,8 @@ class Estimator(Saving):
         """Return a copy of all that calls change; what is bound for single rows is bound anew."""
         with self._lock:
             state = {k: v for k, v in self.__dict__.items() if k not in ("_one", "_lone_classes")}
-            for name in ("_learner", "_classes", "class_count_", "recent_"):
-                if name in state:
+            for name in ("_learner", "_classes", "_link", "class_count_", "recent_"):
+                if state.get(name) is not None:
                     state[name] = state[name].copy()
         return state
 

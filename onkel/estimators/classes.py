@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.learner import Learner
 from onkel.params import NON_NEGATIVE as WEIGHT
 from onkel.saved import Saved
 
@@ -69,7 +68,7 @@ class Classes:
         saved.finish()
         return cls([next(left) if s else _UNKNOWN for s in seen], binary, named)
 
-    def admit(self, label: Any, learner: Learner) -> None:
+    def admit(self, label: Any, learner: Any) -> None:
         """Take in a label; `learner` gets the outputs that this needs."""
         if label in self.labels:
             return
@@ -86,7 +85,7 @@ class Classes:
         self.labels.append(label)
         learner.add_column()
 
-    def _split(self, learner: Learner) -> None:
+    def _split(self, learner: Any) -> None:
         """More than two classes: the shared output becomes one for each side that was seen."""
         negative, positive = self.labels
         self.binary = False
@@ -96,7 +95,7 @@ class Classes:
         elif negative is not _UNKNOWN:
             learner.split_column()
 
-    def join(self, common: Classes, learner: Learner) -> None:
+    def join(self, common: Classes, learner: Any) -> None:
         """Take over the classes of :func:`common`; `learner` gets their outputs, in their order."""
         if common.binary:
             if not self.labels:
@@ -160,15 +159,6 @@ class Classes:
         others = np.where(targets > 0, -np.inf, scores).max(axis=1)
         return int(np.count_nonzero(own <= others))
 
-    def before(self, then: Classes, scores: Array) -> Array:
-        """Return scores of these outputs as the outputs of an earlier set of classes."""
-        if then.binary == self.binary or not then.labels:
-            return scores[:, : then.outputs]
-        negative, positive = then.labels
-        if positive is not _UNKNOWN:
-            return scores[:, [self.labels.index(positive)]]
-        return -scores[:, [self.labels.index(negative)]]
-
     def predictions(self, scores: Array) -> Array:
         """Return labels; a score of exactly 0 predicts the positive class."""
         known = self.known
@@ -190,6 +180,8 @@ class LoneClasses:
         known = classes.known
         self.targets: dict[Any, Any] = {}
         """What a known label means to the outputs; empty while fewer than two are known."""
+        self.rows: dict[Any, Array] = {}
+        """The same as arrays, one number per output."""
         if len(known) < 2:
             return
         labels, self.labels = classes.labels, label_array(known)
@@ -199,6 +191,7 @@ class LoneClasses:
         for i, label in enumerate(labels):
             row = np.where(np.arange(len(labels)) == i, 1.0, -1.0)
             self.targets[label] = float(row[1]) if self.binary else row
+            self.rows[label] = row[1:] if self.binary else row
 
     def target(self, label: Any) -> Any:
         """Return the target of a known label, else None."""

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel import inputs, losses
+from onkel.core.chances import Chances
 from onkel.estimators.base import Estimator
+from onkel.estimators.chances import Outputs, Piece, linked, of_logits, of_odds, spread
 from onkel.estimators.classes import (
     Classes,
     LoneClasses,
@@ -39,6 +41,10 @@ class BaseClassifier(Estimator):
     outputs: ClassVar[tuple[str, ...]] = ("prediction", "decision", "probability")
     class_weight: Any
     _classes: Classes
+    _link: Chances | None = None
+    """Makes odds of scores; None where they are odds already."""
+    _tells_odds: ClassVar[bool] = False
+    """Whether the learner's scores are odds, of all classes together."""
     _lone_classes: LoneClasses | None = None
     """The classes as single rows need them, while no new one comes."""
 
@@ -76,20 +82,19 @@ class BaseClassifier(Estimator):
     ) -> Array:  # fmt: skip
         """Predict each row *before* it is learned: the online protocol.
 
-        ``output="decision"`` gives scores, ``"probability"`` (logistic loss) probabilities, with
-        one column per class known at the end of the call.
+        ``output="decision"`` gives scores, ``"probability"`` probabilities, with one column per
+        class known at the end of the call (0 while a class was yet unknown).
         """
         self._check_output(output)
-        if output == "probability":
-            self._check_proba()
         pieces, known = self._learn(X, y, classes, sample_weight, time)
         if output == "prediction":
-            return joined(pieces, self._labels(y, warn=False))
-        wide = [aligned(c, s, known) for c, s in pieces]
+            return joined([(p.classes, p.scores) for p in pieces], self._labels(y, warn=False))
+        if output == "probability":
+            chances = [spread(p.classes, self._chances(p.classes, p.told), known) for p in pieces]
+            return np.concatenate([np.zeros((0, len(known.known))), *chances])
+        wide = [aligned(p.classes, p.scores, known) for p in pieces]
         scores = np.concatenate(wide) if wide else np.zeros((0, max(known.outputs, 1)))
-        return (
-            known.decisions(scores) if output == "decision" else self._probabilities(known, scores)
-        )
+        return known.decisions(scores)
 
     @locked
     def learn_one(self, row: Any, y: Any, time: Any = None) -> Self:
@@ -106,6 +111,8 @@ class BaseClassifier(Estimator):
         one = None if target is None else self._quick(row, target, time)
         if one is None or lone is None:
             return False
+        if self._link is not None:
+            self._link.learn_one(one.scores, lone.rows[y])
         self._learner.mistakes += lone.mistake(y, one.scores)
         self.class_count_[y] = self.class_count_.get(y, 0) + 1
         return True
@@ -143,7 +150,7 @@ class BaseClassifier(Estimator):
 
     def _learn(
         self, X: Any, y: Any, classes: Any, sample_weight: Any, time: Any = None
-    ) -> tuple[list[tuple[Classes, Array]], Classes]:
+    ) -> tuple[list[Piece], Classes]:
         """Learn rows; return scores piece by piece, with the classes known at the time."""
         fresh = not hasattr(self, "_learner")
         settings = self._settings() if fresh else None
@@ -162,39 +169,45 @@ class BaseClassifier(Estimator):
             learner = self._begin(X, settings, rows, state.outputs)
         else:
             learner = self._safe(weight, force=bool(firsts))
+        link = self._linked(learner, state)
         times = self._times(time, len(rows), learner)
-        pieces = self._learn_pieces(learner, state, rows, y, weight, firsts, times)
+        pieces = self._learn_pieces(learner, link, state, rows, y, weight, firsts, times)
         before = getattr(self, "class_count_", {})
         new = [firsts[i] for i in sorted(firsts) if firsts[i] not in before]
         counts = label_counts(before, new, y[live])
         self._keep(learner, X)
         self._classes, self.class_count_, self._lone_classes = state, counts, None
+        self._link = link
         return pieces, state
 
     def _learn_pieces(
-        self, learner: Learner, state: Classes, rows: Any, y: Array, weight: Array,
-        firsts: dict[int, Any], times: Array | None,
-    ) -> list[tuple[Classes, Array]]:  # fmt: skip
+        self, learner: Learner, link: Chances | None, state: Classes, rows: Any, y: Array,
+        weight: Array, firsts: dict[int, Any], times: Array | None,
+    ) -> list[Piece]:  # fmt: skip
         """Cut the rows where a new label appears: that row is predicted without it."""
-        pieces: list[tuple[Classes, Array]] = []
+        pieces: list[Piece] = []
         edges = sorted({0, *firsts, len(y)})
         for start, stop in pairwise(edges):
-            before = state.copy()
-            if start in firsts:
-                state.admit(firsts[start], learner)
+            new = int(start in firsts)  # that row is predicted without its own class
+            if new:
+                pieces.append(self._before(learner, link, state, rows[start : start + 1]))
+                state.admit(firsts[start], Outputs(learner, link))
             part = slice(start, stop)
             targets = state.targets(y[part])
             when = None if times is None else times[part]
             scores, _ = self._learn_rows(learner, rows[part], targets, weight[part], start, when)
-            new = int(start in firsts)  # that row was predicted without its own class
-            if new:
-                pieces.append((before, state.before(before, scores[:1])))
-            pieces.append((state.copy(), scores[new:]))
             counted = weight[part] > 0
+            told = linked(link, scores, targets, counted)
+            pieces.append(Piece(state.copy(), scores[new:], told[new:]))
             known = counted & (np.arange(start, stop) >= start + new)
             learner.mistakes += state.mistakes(scores[known], y[part][known])
             learner.mistakes += int(np.count_nonzero(counted & ~known))
         return pieces
+
+    def _before(self, learner: Learner, link: Chances | None, state: Classes, row: Any) -> Piece:
+        """Return what is said of a row whose class is not known yet."""
+        scores = learner.scores(row)
+        return Piece(state.copy(), scores, scores if link is None else link.look(scores[:, None]))
 
     def _named(self, state: Classes, classes: Any, fresh: bool, y: Array) -> Classes:
         """Check the user's `classes` against the labels."""
@@ -231,13 +244,17 @@ class BaseClassifier(Estimator):
     def _dump(self) -> dict[str, Any]:
         counts = self.class_count_
         held = {"classes": self._classes.dump(), "counted": [*counts], "counts": [*counts.values()]}
-        return {**super()._dump(), **held}
+        link = {} if self._link is None else {"link": self._link.dump()}
+        return {**super()._dump(), **held, **link}
 
     def _resume(self, settings: dict[str, Any], saved: Saved) -> None:
         super()._resume(settings, saved)
         self._classes = Classes.restored(saved.inside("classes"))
         if self._classes.outputs != self._learner.columns:
             raise saved.refuse("classes", f"do not fit {self._learner.columns} outputs")
+        self._link = None
+        if self._needs_link(self._learner):
+            self._link = Chances.restored(saved.inside("link"), 1, self._learner.columns)
         counted, counts = saved.items("counted"), saved.items("counts", int)
         if len({*counted}) != len(counts) or any(n < 1 for n in counts):
             raise saved.refuse("counts", "must be at least 1, one for each label counted")
@@ -279,35 +296,34 @@ class BaseClassifier(Estimator):
         found = self._details(row, mix, top, lowest_first=False)
         return ClassExplanation(score=float(mix @ scores), label=label, second=second, **found)
 
-    @property
-    def predict_proba(self) -> Any:
-        """Return probabilities, one column per class (logistic loss only)."""
-        self._check_proba()
-        return self._predict_proba
+    def _needs_link(self, learner: Learner) -> bool:
+        """Whether scores must be made into odds: those of a logistic loss are."""
+        return not isinstance(learner.loss, losses.Logistic)
 
-    def _check_proba(self) -> None:
-        loss = self._learner.loss if hasattr(self, "_learner") else self._loss()
-        if not isinstance(loss, losses.Logistic):
-            raise AttributeError(
-                f"predict_proba needs loss='logistic'; this {type(self).__name__} has {loss!r}, "
-                "whose scores are no probabilities."
-            )
+    def _linked(self, learner: Learner, state: Classes) -> Chances | None:
+        """Return a link for a call to change: it becomes the model's when all is learned."""
+        if hasattr(self, "_learner"):
+            return None if self._link is None else self._link.copy()
+        return Chances.empty(1, state.outputs) if self._needs_link(learner) else None
 
     @locked
-    def _predict_proba(self, X: Any) -> Array:
-        learner = self._fitted()
-        return self._probabilities(self._classes, learner.scores(self._rows(X)))
+    def predict_proba(self, X: Any) -> Array:
+        """Return probabilities, one column per class.
 
-    @staticmethod
-    def _probabilities(classes: Classes, scores: Array) -> Array:
-        if len(classes.known) == 1:
-            return np.ones((len(scores), 1))
-        decision = classes.decisions(scores)
-        if decision.ndim == 1:
-            p = 0.5 * (1.0 + np.tanh(0.5 * decision))
-            return np.column_stack([1.0 - p, p])
-        p = 0.5 * (1.0 + np.tanh(0.5 * decision)) + 1e-300
-        return p / p.sum(axis=1, keepdims=True)
+        Under a logistic loss those of the scores; otherwise a link makes them of the scores, which
+        is fitted by a step per row while the model learns.
+        """
+        scores = self._fitted().scores(self._rows(X))
+        return self._chances(self._classes, self._told(scores))
+
+    def _told(self, scores: Array) -> Array:
+        """Return scores as odds, as things are."""
+        return scores if self._link is None else self._link.look(scores[:, None])
+
+    def _chances(self, classes: Classes, told: Array) -> Array:
+        """Return probabilities of odds."""
+        odds = self._tells_odds or self._link is not None
+        return (of_odds if odds else of_logits)(classes, told)
 
     @locked
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -334,8 +350,7 @@ class KernelClassifier(OnDevice, BaseClassifier):
     kernel : str, object or function
         From :mod:`onkel.kernels`, or a function of two matrices.
     loss : str or object
-        ``"soft_margin"`` or ``"logistic"`` (which gives probabilities), or an object from
-        :mod:`onkel.losses`.
+        ``"soft_margin"`` or ``"logistic"``, or an object from :mod:`onkel.losses`.
     rule, expansion : str or object
         From :mod:`onkel.rules` and :mod:`onkel.expansions`.
     scale : bool

@@ -6,7 +6,6 @@ Nobody else need know it, and it may change with any version.
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
@@ -82,9 +81,9 @@ def chances_of(model: BaseClassifier, row: Any) -> dict[Any, float]:
     lone = model._by_ones()
     if lone is None:
         return {}
-    scores = model._look(row) if lone.targets and lone.binary else None
+    scores = model._look(row) if lone.targets else None
     if scores is not None:
-        p = 0.5 * (1.0 + math.tanh(0.5 * scores.item()))
-        return dict(zip(lone.labels.tolist(), (1.0 - p, p), strict=True))
+        p = model._chances(model._classes, model._told(scores[None]))[0].tolist()
+        return dict(zip(lone.labels.tolist(), p, strict=True))
     labels = model.classes_.tolist()
     return dict(zip(labels, model.predict_proba([row])[0].tolist(), strict=True))

@@ -50,8 +50,7 @@ class LinearClassifier(_Linear, BaseClassifier):
     Parameters
     ----------
     loss : str or object
-        ``"soft_margin"`` or ``"logistic"`` (which gives probabilities), or an object from
-        :mod:`onkel.losses`.
+        ``"soft_margin"`` or ``"logistic"``, or an object from :mod:`onkel.losses`.
     rule : str or object
         From :mod:`onkel.rules`.
     p : float

@@ -2,11 +2,12 @@
 
 from onkel.learner.bank import Bank
 from onkel.learner.base import Learner
-from onkel.learner.blends import Means, Votes, resumed_mixture
 from onkel.learner.densities import Densities
 from onkel.learner.grow import with_features
+from onkel.learner.means import Means
 from onkel.learner.merging import Merged, merged
-from onkel.learner.mixture import Mixture, start_parts
+from onkel.learner.mixture import Mixture, resumed_mixture, start_parts
+from onkel.learner.odds import Odds
 from onkel.learner.primal_learner import PrimalLearner
 from onkel.learner.resume import Start, dump, resumed, start
 from onkel.learner.settings import OF_THE_MACHINE, Settings
@@ -15,7 +16,7 @@ from onkel.learner.term_learner import TermLearner
 
 __all__ = [
     "OF_THE_MACHINE", "Bank", "Densities", "Learner", "Means", "Merged", "Mixture",
-    "PrimalLearner",
-    "Settings", "SingleRow", "Start", "TermLearner", "Votes", "dump", "merged", "resumed",
+    "Odds", "PrimalLearner",
+    "Settings", "SingleRow", "Start", "TermLearner", "dump", "merged", "resumed",
     "resumed_mixture", "start", "start_parts", "with_features",
 ]  # fmt: skip

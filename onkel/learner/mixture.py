@@ -1,9 +1,8 @@
 """Several settings side by side, mixed by exponential weights with fixed share.
 
-Before each trial the members' answers are averaged with their weights; after it each member's loss,
-a number from 0 to 1, moves the weights (Herbster & Warmuth 1998). What the loss is depends on the
-task and stands with the two kinds of mixture (``blends.py``). To the estimators a mixture is a
-learner.
+Before each trial the members' answers are averaged with their weights; after it each member's loss
+moves the weights (Herbster & Warmuth 1998). What the loss is depends on the task and stands with
+the two kinds of mixture (``odds.py``, ``means.py``). To the estimators a mixture is a learner.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.bank import fixed_share
 from onkel.learner.bank import Bank
 from onkel.learner.base import Learner
 from onkel.learner.resume import dump, opened, resumed_group, width_of
@@ -91,17 +89,30 @@ class Mixture:
         """What the members are called in reports."""
         self.parts = parts
         self.rate, self.share = rate, share
-        count = len(members)
-        self.weights = np.full(count, 1.0 / count)
-        self.losses = np.zeros(count)
-        """Cumulative loss of each member."""
-        self.loss_total = 0.0
-        """Cumulative loss of the mixture: the weighted mean of the members'."""
-        self.gap_total = 0.0
-        """What that exceeds the mixed loss by, in all."""
         self.judged = 0
         """Trials that have moved the weights."""
         self.mistakes = 0
+
+    # -- what reports ask ------------------------------------------------------------------------
+
+    @property
+    def influence(self) -> Array:
+        """What each member counts for now: numbers that add up to 1."""
+        raise NotImplementedError
+
+    @property
+    def losses(self) -> Array:
+        """Cumulative loss of each expert: of the members, then of those made of them."""
+        raise NotImplementedError
+
+    @property
+    def loss_total(self) -> float:
+        """Cumulative loss of the mixture."""
+        raise NotImplementedError
+
+    def regret_bounds(self) -> tuple[float, float]:
+        """Return bounds on the loss beyond that of the best fixed expert: measured, promised."""
+        raise NotImplementedError
 
     # -- what estimators ask a learner -----------------------------------------------------------
 
@@ -204,10 +215,6 @@ class Mixture:
     def dump(self) -> dict[str, Any]:
         """Return what a file must hold of a mixture, beside its members' settings."""
         return {
-            "weights": self.weights.copy(),
-            "losses": self.losses.copy(),
-            "loss_total": self.loss_total,
-            "gap_total": self.gap_total,
             "judged": self.judged,
             "mistakes": self.mistakes,
             "parts": {str(i): {"held": h, **dump(part)} for i, (part, h) in enumerate(self.parts)},
@@ -215,13 +222,6 @@ class Mixture:
 
     def restore(self, saved: Saved) -> None:
         """Become what a file holds; the parts are there already."""
-        count = len(self.members)
-        self.weights = saved.array("weights", (count,), np.float64, low=0.0)
-        if abs(self.weights.sum() - 1.0) > 1e-6:
-            raise saved.refuse("weights", "must have a sum of 1")
-        self.losses = saved.array("losses", (count,), np.float64, low=0.0)
-        self.loss_total = saved.number("loss_total", low=0.0)
-        self.gap_total = saved.number("gap_total")
         self.judged = saved.whole("judged", high=self.t)
         self.mistakes = saved.whole("mistakes")
 
@@ -265,15 +265,6 @@ class Mixture:
         """Judge the members and return the mixture's answers before each row [rows][outputs]."""
         raise NotImplementedError
 
-    def _judge(self, losses: Array) -> Array:
-        """Move the weights by the members' losses; return those that each trial was met with."""
-        before, gap = fixed_share(losses, self.rate, self.share, self.weights)
-        self.losses = running_sums(self.losses, losses)
-        self.loss_total = float(running_sums(self.loss_total, (before * losses).sum(axis=1)))
-        self.gap_total = float(running_sums(self.gap_total, gap))
-        self.judged += len(losses)
-        return before
-
     def scores(self, X: Any, first: int = 0) -> Array:
         """Return the mixture's score of each row and output."""
         raise NotImplementedError
@@ -283,8 +274,11 @@ class Mixture:
         return np.zeros(self.columns)
 
 
-def running_sums(start: Any, values: Array) -> Any:
-    """Add values one after another: the same bits however they were cut into calls."""
-    if not len(values):
-        return start
-    return np.cumsum(np.concatenate([np.asarray(start)[None], values]), axis=0)[-1]
+def resumed_mixture(
+    kind: type[Mixture], members: Sequence[Settings], rate: float, share: float, saved: Saved
+) -> Mixture:
+    """Return the mixture that a file holds."""
+    mixture = kind(members, resumed_parts(members, saved.inside("parts")), rate, share)
+    mixture.restore(saved)
+    saved.finish()
+    return mixture

@@ -57,6 +57,21 @@ def test_never_above_the_bound(rng, n, rate, share):
                 assert total - best <= bounds.fixed_share(**known, **more).bound + 1e-9
 
 
+@pytest.mark.parametrize("n", [2, 3, 9])
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.1])
+def test_log_loss_never_above_the_bound(rng, n, share):
+    """At rate 1 the mixed loss is the mixture's own: nothing is lost but C."""
+    T = 120
+    chances = rng.dirichlet(np.full(4, 0.3), size=(T, n))[:, :, 0] + 1e-9
+    for losses in (-np.log(chances), *sequences(rng, n, T)):
+        weights = np.array(naive_share(losses.tolist(), 1.0, share)[0])
+        total = -np.log((weights * np.exp(-losses)).sum(axis=1)).sum()
+        for switches in (0, 1, 5) if share else (0,):
+            told = bounds.log_loss(members=n, trials=T, switches=switches, share=share)
+            assert total - best_path(losses.tolist(), switches) <= told.bound + 1e-9
+    assert bounds.log_loss(members=n, trials=T, share=0.0).bound == pytest.approx(math.log(n))
+
+
 def test_the_best_tuning_is_the_least():
     told = bounds.fixed_share(members=7, trials=1000, switches=4)
     for rate, share in itertools.product(np.geomspace(0.01, 10, 60), np.geomspace(1e-4, 0.9, 60)):

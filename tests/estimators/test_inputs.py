@@ -282,13 +282,12 @@ def test_float32_model_refuses_what_float32_cannot_hold(rng):
     refuse(model, "too large for float32", np.array([[1e200, 0.0]]))
 
 
-def test_predict_proba_only_where_scores_are_probabilities(rng):
-    assert not hasattr(fitted(KernelClassifier, rng), "predict_proba")
-    p = fitted(KernelClassifier, rng, loss="logistic").predict_proba(GOOD)
-    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+def test_probabilities_whatever_the_loss(rng):
+    for loss in ("soft_margin", "logistic", "least_squares"):
+        p = fitted(KernelClassifier, rng, loss=loss).predict_proba(GOOD)
+        np.testing.assert_allclose(p.sum(axis=1), 1.0)
     model = fitted(KernelClassifier, rng)
-    with pytest.raises(AttributeError, match="logistic"):
-        model.predict_then_learn(GOOD, LABELS, output="probability")
+    assert model.predict_then_learn(GOOD, LABELS, output="probability").shape == (len(GOOD), 2)
     refuse(model, "output must be one of", GOOD, LABELS, method="predict_then_learn", output="x")
     reg = fitted(KernelRegressor, rng)
     refuse(reg, "Intervals need a loss", GOOD, method="predict_interval")

@@ -9,8 +9,7 @@ import pytest
 from helpers.fingerprint import fingerprint
 
 from onkel import expansions, kernels, losses, rules
-from onkel.learner import Bank, PrimalLearner, Settings, TermLearner
-from onkel.learner.blends import Votes
+from onkel.learner import Bank, Odds, PrimalLearner, Settings, TermLearner
 from onkel.learner.engines.block import BLOCK
 from onkel.learner.mixture import start_parts
 
@@ -156,7 +155,7 @@ def test_a_mixture_is_refused_whole(rng):
         settings(0.02 * kernels.Polynomial(5), scale=False),
     ]
     X, Y, weight = stream(rng, 160)
-    mixture = Votes(members, start_parts(members, 3, 1, np.float64), 1.0, 0.01)
+    mixture = Odds(members, start_parts(members, 3, 1, np.float64), 1.0, 0.01)
     mixture.learn(X[:100], Y[:100], weight[:100])
     parts, before = [part for part, _ in mixture.parts], fingerprint(mixture)
     X[140] = 1e80

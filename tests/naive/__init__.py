@@ -7,6 +7,7 @@ Kernels are functions of two single rows. The formulas are the papers': Kivinen,
 ALMA Gentile's (2001). Their misprints are corrected; docs/paper_*.md list them.
 """
 
+from .chances import Chances
 from .features import filled, known_before
 from .kernels import (
     add,
@@ -36,6 +37,7 @@ __all__ = [
     "TINY",
     "Bank",
     "ByClock",
+    "Chances",
     "Coefficient",
     "Descent",
     "Learner",

@@ -11,11 +11,15 @@ from onkel.estimators.base import Estimator
 from onkel.estimators.classifier import KernelClassifier
 from onkel.estimators.linear import LinearClassifier, LinearRegressor
 from onkel.estimators.regressor import KernelRegressor
+from onkel.expansions import Window
 from onkel.kernels import Gaussian, Laplacian
+
+RECENT = 1000
+"""Points of the ring that holds what came last."""
 
 
 def classifiers(d: int) -> list[Estimator]:
-    """Two widths of the Laplacian, our default Gaussian, three linear ones; two kinds of rules.
+    """Two widths of the Laplacian over the long past; three kernels over the last rows; linear.
 
     Examples
     --------
@@ -23,15 +27,16 @@ def classifiers(d: int) -> list[Estimator]:
     9
     """
     narrow, wide = Laplacian(4.0 / d), Laplacian(1.0 / d)
+    last = Window(terms=RECENT)
     return [
-        KernelClassifier(Gaussian(1.0 / d)),
-        KernelClassifier(wide),
-        KernelClassifier(wide, rule=rules.Norma(learning_rate=0.1)),
         KernelClassifier(wide, rule="projection"),
         KernelClassifier(narrow),
         KernelClassifier(narrow, rule="projection"),
-        LinearClassifier(),
-        LinearClassifier(loss="logistic"),
+        KernelClassifier(Gaussian(1.0 / d), "logistic", expansion=last),
+        KernelClassifier(Gaussian(4.0 / d), rule="projection", expansion=last),
+        KernelClassifier(Laplacian(16.0 / d), rule="projection", expansion=last),
+        LinearClassifier("logistic"),
+        LinearClassifier("logistic", rules.Norma(memory=300)),
         LinearClassifier(rule="projection"),
     ]
 

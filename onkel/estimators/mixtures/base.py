@@ -190,8 +190,8 @@ class Mixed(Estimator):
     @property
     @locked
     def weights_(self) -> Array:
-        """The weight of each member now."""
-        found: Array = self._mixture().weights.copy()
+        """What each member counts for now; the numbers add up to 1."""
+        found: Array = self._mixture().influence.copy()
         return found
 
     @property

@@ -1,34 +1,28 @@
-"""Classifier: many settings vote, the better ones more."""
+"""Classifier: many settings side by side, their chances mixed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from onkel import losses
 from onkel.estimators.base import Estimator
-from onkel.estimators.classes import Classes
 from onkel.estimators.classifier import BaseClassifier
 from onkel.estimators.locks import locked
 from onkel.estimators.mixtures import banks
 from onkel.estimators.mixtures.base import Mixed
-from onkel.learner import Mixture, Votes
-
-Array = NDArray[Any]
+from onkel.learner import Mixture, Odds
 
 
 class Classifier(Mixed, BaseClassifier):
     """Self-tuning classification: a bank of settings side by side, of which none need be chosen.
 
-    ``w_i <- (1 - share) w_i exp(-rate l_i) / (sum of the same) + share / members``
+    ``w_i <- (1 - share) w_i p_i(y) / (sum of the same) + share / experts``
 
-    Every example is predicted by a vote of the members with their weights; then each member's
-    mistake, 0 or 1, moves its weight, and a little is shared out evenly, so that the weights can
-    follow when another member becomes the best one. Members with terms in a window store their
-    points together and share distances and kernel values.
+    Each member's scores are made into probabilities by a link that is fitted as rows come. Members,
+    and two experts that join all of them, are mixed under log loss: an expert's weight grows with
+    the probability that it gave to what came, and a little is shared out evenly, so that weights
+    can follow when another one becomes the best. Members with terms in a window store their points
+    together and share distances and kernel values.
 
     Parameters
     ----------
@@ -36,15 +30,13 @@ class Classifier(Mixed, BaseClassifier):
         Settings, as classifiers of onkel; None is a default bank of nine.
     share : float in [0, 1)
         What each trial shares out evenly.
-    rate : float, optional
-        Rate of the weights; None is 0.25.
     n_jobs : int, optional
         Threads; -1 for all cores.
 
     References
     ----------
     Herbster & Warmuth, "Tracking the best expert", Machine Learning 32 (1998). The bound is
-    :func:`onkel.bounds.fixed_share`.
+    :func:`onkel.bounds.log_loss`.
 
     Examples
     --------
@@ -57,25 +49,27 @@ class Classifier(Mixed, BaseClassifier):
     >>> late = clf.predict_then_learn(X[500:], y[500:])
     >>> bool(np.mean(late == y[500:]) > 0.9)
     True
+    >>> clf.predict_proba([[1.0, 1.0]]).round(1)
+    array([[0., 1.]])
     >>> len(clf.weights_), round(float(clf.weights_.sum()), 6)
     (9, 1.0)
     """
 
     class_weight = None
-    _kind: ClassVar[type[Mixture]] = Votes
-    _default_rate: ClassVar[float] = 0.25
+    rate = None
+    _tells_odds: ClassVar[bool] = True
+    _kind: ClassVar[type[Mixture]] = Odds
+    _default_rate: ClassVar[float] = 1.0
 
     def __init__(
         self,
         members: Any = None,
         *,
         share: float = 0.001,
-        rate: float | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.members = members
         self.share = share
-        self.rate = rate
         self.n_jobs = n_jobs
 
     def _default_members(self, features: int) -> Sequence[Estimator]:
@@ -89,20 +83,9 @@ class Classifier(Mixed, BaseClassifier):
                 "sample_weight= when learning."
             )
 
-    def _check_proba(self) -> None:
-        begun = hasattr(self, "_learner")
-        found = self._learner.members if begun else [m._settings() for m in self._chosen(1)]
-        if not all(isinstance(m.loss, losses.Logistic) for m in found):
-            raise AttributeError(
-                "predict_proba needs members that all have loss='logistic'; the scores of others "
-                "are no probabilities."
-            )
-
-    @staticmethod
-    def _probabilities(classes: Classes, scores: Array) -> Array:
-        """Votes are twice a probability, less 1."""
-        scores = 2.0 * np.arctanh(np.clip(scores, -1.0 + 1e-15, 1.0 - 1e-15))
-        return BaseClassifier._probabilities(classes, scores)
+    def _needs_link(self, learner: Any) -> bool:
+        """A mixture's scores are odds."""
+        return False
 
     @property
     @locked

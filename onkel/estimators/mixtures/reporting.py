@@ -4,38 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from onkel import bounds
 from onkel.learner import Mixture
 
 
 def report(mixture: Mixture) -> dict[str, Any]:
     """Return what happened to the members and to their mean, and the bounds on its regret."""
-    best = float(mixture.losses.min())
+    members, best = len(mixture.members), float(mixture.losses.min())
+    measured, promised = mixture.regret_bounds()
     return {
         "t": mixture.t,
         "terms": mixture.size,
         "bytes": mixture.nbytes,
         "mistakes": None,
         "members": [repr(m) for m in mixture.names],
-        "weights": mixture.weights.tolist(),
-        "losses": mixture.losses.tolist(),
+        "weights": mixture.influence.tolist(),
+        "losses": mixture.losses[:members].tolist(),
+        "losses_joint": mixture.losses[members:].tolist(),
         "loss": mixture.loss_total,
         "trials": mixture.judged,
         "regret": mixture.loss_total - best,
-        "regret_bound": _regret_bound(mixture, None),
-        "regret_promise": _regret_bound(mixture, best),
+        "regret_bound": measured,
+        "regret_promise": promised,
         "rate": mixture.rate,
         "share": mixture.share,
     }
-
-
-def _regret_bound(mixture: Mixture, best: float | None) -> float:
-    """Return the bound against the best fixed member: as measured, or (`best`) as promised."""
-    count, trials = len(mixture.members), mixture.judged
-    if count < 2 or not trials:
-        return 0.0
-    measured = mixture.gap_total if best is None else None
-    return bounds.fixed_share(
-        members=count, trials=trials, rate=mixture.rate, share=mixture.share, best_loss=best,
-        mix_gap=None if measured is None else max(measured, 0.0),
-    ).bound  # fmt: skip

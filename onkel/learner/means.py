@@ -1,4 +1,4 @@
-"""What a mixture's loss is and how answers are blended: votes, means."""
+"""Regression by a mixture: the mean of the members' answers."""
 
 from __future__ import annotations
 
@@ -8,51 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.learner.mixture import Mixture, Part, resumed_parts
+from onkel import bounds
+from onkel.core.bank import fixed_share
+from onkel.learner.mixture import Mixture, Part
 from onkel.learner.settings import Settings
 from onkel.saved import Saved
 
 Array = NDArray[Any]
-
-
-class Votes(Mixture):
-    """Classification: the loss is a mistake (0 or 1), the answer a vote.
-
-    A member votes its score, clipped at its margin to [-1, 1]; ``tanh(z / 2)`` (twice the
-    probability, less 1) under the logistic loss; the sign where there is no fixed margin.
-    """
-
-    def _mix(self, scores: Array, Y: Array) -> Array:
-        return self._vote(scores, self._judge(mistakes(scores, Y)))
-
-    def scores(self, X: Any, first: int = 0) -> Array:
-        scores = self.answers(X, first)
-        return self._vote(scores, np.broadcast_to(self.weights, scores.shape[:2]))
-
-    def _vote(self, scores: Array, weights: Array) -> Array:
-        votes = votes_of([m.loss for m in self.members], scores)
-        return np.einsum("tm,tmc->tc", weights, votes)
-
-
-def mistakes(scores: Array, Y: Array) -> Array:
-    """Return 1 where a member's scores do not put the right class strictly above the others.
-
-    ``y z <= 0`` for one output; `scores` are [rows][members][outputs], `Y` is +1 or -1.
-    """
-    if Y.shape[1] <= 1:
-        return np.asarray((scores * Y[:, None, :] <= 0).any(axis=2), float)
-    mine = Y[:, None, :] > 0
-    own = np.where(mine, scores, -np.inf).max(axis=2)
-    others = np.where(mine, -np.inf, scores).max(axis=2)
-    return np.asarray(own <= others, float)
-
-
-def votes_of(losses: Sequence[Any], scores: Array) -> Array:
-    """Return the members' votes, from -1 to 1, for scores [rows][members][outputs]."""
-    votes = np.empty(scores.shape)
-    for i, loss in enumerate(losses):
-        votes[:, i] = loss.votes(scores[:, i])
-    return votes
 
 
 class Means(Mixture):
@@ -70,14 +32,61 @@ class Means(Mixture):
         self, members: Sequence[Settings], parts: list[Part], rate: float, share: float
     ) -> None:
         super().__init__(members, parts, rate, share)
+        count = len(members)
+        self.weights = np.full(count, 1.0 / count)
+        self._losses = np.zeros(count)
+        self._loss_total = 0.0
+        self.gap_total = 0.0
+        """What the weighted mean of the losses exceeds the mixed loss by, in all."""
         self.usual = np.zeros(self.columns)
 
+    # -- what reports ask ------------------------------------------------------------------------
+
+    @property
+    def influence(self) -> Array:
+        return self.weights
+
+    @property
+    def losses(self) -> Array:
+        return self._losses
+
+    @property
+    def loss_total(self) -> float:
+        return self._loss_total
+
+    def regret_bounds(self) -> tuple[float, float]:
+        count, trials, best = len(self.weights), self.judged, float(self._losses.min())
+        if count < 2 or not trials:
+            return 0.0, 0.0
+        known: dict[str, Any] = {"rate": self.rate, "share": self.share}
+        known |= {"members": count, "trials": trials}
+        measured = bounds.fixed_share(**known, mix_gap=max(self.gap_total, 0.0))
+        return measured.bound, bounds.fixed_share(**known, best_loss=best).bound
+
+    # -- files ---------------------------------------------------------------------------------
+
     def dump(self) -> dict[str, Any]:
-        return {**super().dump(), "usual": self.usual.copy()}
+        return {
+            **super().dump(),
+            "weights": self.weights.copy(),
+            "losses": self._losses.copy(),
+            "loss_total": self._loss_total,
+            "gap_total": self.gap_total,
+            "usual": self.usual.copy(),
+        }
 
     def restore(self, saved: Saved) -> None:
         super().restore(saved)
+        count = len(self.members)
+        self.weights = saved.array("weights", (count,), np.float64, low=0.0)
+        if abs(self.weights.sum() - 1.0) > 1e-6:
+            raise saved.refuse("weights", "must have a sum of 1")
+        self._losses = saved.array("losses", (count,), np.float64, low=0.0)
+        self._loss_total = saved.number("loss_total", low=0.0)
+        self.gap_total = saved.number("gap_total")
         self.usual = saved.array("usual", (self.columns,), np.float64, low=0.0)
+
+    # -- rows ----------------------------------------------------------------------------------
 
     def _mix(self, scores: Array, Y: Array) -> Array:
         errors = np.abs(scores - Y[:, None, :])
@@ -88,6 +97,15 @@ class Means(Mixture):
         before = self._judge(np.where(scale > 0, losses, 0.0).mean(axis=2))
         self.usual = usual[-1].copy()
         return self._mean(scores, before, self.REACH * usual[:-1])
+
+    def _judge(self, losses: Array) -> Array:
+        """Move the weights by the members' losses; return those that each trial was met with."""
+        before, gap = fixed_share(losses, self.rate, self.share, self.weights)
+        self._losses = running_sums(self._losses, losses)
+        self._loss_total = float(running_sums(self._loss_total, (before * losses).sum(axis=1)))
+        self.gap_total = float(running_sums(self.gap_total, gap))
+        self.judged += len(losses)
+        return before
 
     def _follow(self, errors: Array) -> Array:
         """Return the usual error before the first row and after each."""
@@ -117,11 +135,8 @@ class Means(Mixture):
         return median[:, 0] + np.einsum("tm,tmc->tc", weights, gap)
 
 
-def resumed_mixture(
-    kind: type[Mixture], members: Sequence[Settings], rate: float, share: float, saved: Saved
-) -> Mixture:
-    """Return the mixture that a file holds."""
-    mixture = kind(members, resumed_parts(members, saved.inside("parts")), rate, share)
-    mixture.restore(saved)
-    saved.finish()
-    return mixture
+def running_sums(start: Any, values: Array) -> Any:
+    """Add values one after another: the same bits however they were cut into calls."""
+    if not len(values):
+        return start
+    return np.cumsum(np.concatenate([np.asarray(start)[None], values]), axis=0)[-1]
