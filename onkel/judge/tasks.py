@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.alerting import RecentScores
-from onkel.clock import is_duration
 from onkel.judge.ranks import ranks_at
 from onkel.judge.reasons import briefly, reason_of, worst
 from onkel.judge.rows import Rows, named
@@ -292,7 +291,8 @@ def forgets_by_clock(model: Any) -> bool:
     >>> forgets_by_clock(KernelClassifier(rule=rules.Norma(memory="12h")))
     True
     """
-    return is_duration(model.get_params().get("rule__memory"))
+    asked = getattr(model, "forgets_by_clock", None)
+    return asked is not None and bool(asked())
 
 
 def judge_of(
