@@ -72,6 +72,11 @@ def counts_of_all(models: list[Model], start: list[Model]) -> dict[str, Any]:
     return models[0]._counts_of_all(models, start)
 
 
+def has_interval(model: BaseRegressor) -> bool:
+    """Return whether a model gives intervals."""
+    return model._has_interval()
+
+
 def check_interval(model: BaseRegressor) -> None:
     """Raise what ``predict_interval`` would raise, were the model fitted."""
     model._check_interval()

@@ -106,6 +106,10 @@ class Mixture:
         """Trials that have moved the weights."""
         self.mistakes = 0
 
+    def numbers(self) -> dict[str, float]:
+        """Return what it was made with, beside its members."""
+        return {"rate": self.rate, "share": self.share}
+
     # -- what estimators ask a learner -----------------------------------------------------------
 
     @property
@@ -269,9 +273,10 @@ class Mixture:
         self, X: Any, Y: Array, weight: Array, own: Array | None = None, first: int = 0,
         times: Array | None = None,
     ) -> tuple[Array, Array]:  # fmt: skip
-        """Learn rows in order; return the mixture's scores before each row, and no thresholds."""
+        """Learn rows in order; return the mixture's scores and widths before each row."""
         scores = self._learn_parts(X, Y, weight, first, times)
-        return self._mix(scores, Y), np.zeros((len(Y), self.columns))
+        answers = self._mix(scores, Y)
+        return answers, self._widths(scores, answers, Y)
 
     def _mix(self, scores: Array, Y: Array) -> Array:
         """Judge the members and return the mixture's answers before each row [rows][outputs]."""
@@ -290,9 +295,14 @@ class Mixture:
         """Return the mixture's score of each row and output."""
         raise NotImplementedError
 
-    def limits(self) -> Array:
-        """A mixture has no threshold: 0 for each output."""
-        return np.zeros(self.columns)
+    def _widths(self, scores: Array, answers: Array, Y: Array) -> Array:
+        """Return the half-widths of intervals before each row; 0 where there are none."""
+        return np.zeros(answers.shape)
+
+    def outlook(self, X: Any, first: int = 0) -> tuple[Array, Array]:
+        """Return the mixture's score of each row and output, and no thresholds."""
+        scores = self.scores(X, first)
+        return scores, np.zeros(scores.shape)
 
 
 def running_sums(start: Any, values: Array) -> Any:

@@ -484,7 +484,7 @@ def test_more_refusals():
     with pytest.raises(ValueError, match="same missing="):
         Classifier(members=[KernelClassifier(), KernelClassifier(missing="mean")]).fit([[1.0]], [1])
     with pytest.raises(ValueError, match="output must be one of"):
-        Regressor().predict_then_learn([[1.0]], [1.0], output="interval")
+        Regressor().predict_then_learn([[1.0]], [1.0], output="probability")
     with pytest.raises(ValueError, match="Invalid parameter 'speed'"):
         Classifier().set_params(speed=1)
 
@@ -509,16 +509,15 @@ def test_what_takes_one_setting_refuses_a_mixture(rng):
         onkel.merge([model, model])
     with pytest.raises(ValueError, match="mixes several settings"):
         evaluate.regret(Classifier(), X, y)
-    with pytest.raises(AttributeError, match="Regressor gives no intervals"):
-        Regressor().fit(X, y).predict_interval(X)
 
 
 def test_parameters():
     for kind in (Classifier, Regressor):
         model = kind(rate=3.0)
         assert repr(model) == f"{kind.__name__}(rate=3.0)"
+        nu = {"nu": 0.1} if kind is Regressor else {}
         assert model.get_params() == {
-            "members": None, "share": 0.001, "rate": 3.0, "memory": None, "missing": "error",
+            "members": None, **nu, "share": 0.001, "rate": 3.0, "memory": None, "missing": "error",
             "n_jobs": None,
         }  # fmt: skip
         assert model.set_params(share=0.2).share == 0.2
@@ -533,4 +532,5 @@ def test_a_class_per_task(task):
     assert not hasattr(kind(), "score_samples")
     logistic = Classifier(members=[LinearClassifier("logistic")])
     assert hasattr(logistic, "predict_proba") and not hasattr(kind(), "predict_proba")
-    assert not hasattr(kind(), "explain") and not hasattr(kind(), "predict_interval")
+    assert not hasattr(kind(), "explain")
+    assert hasattr(kind(), "predict_interval") == (task == "regression")

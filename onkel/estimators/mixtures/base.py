@@ -147,11 +147,14 @@ class Mixed(Estimator):
         dtype = np.float64 if isinstance(rows, list) else inputs.choose_dtype(X)
         chosen, threads = self._chosen(features), threads_of(self.n_jobs)
         bank: list[Settings] = [replace(m._settings(), threads=threads) for m in chosen]
-        rate = self._default_rate if self.rate is None else float(self.rate)
-        parts = start_parts(bank, features, columns, dtype)
-        learner = self._kind(bank, parts, rate, float(self.share))
+        learner = self._kind(bank, start_parts(bank, features, columns, dtype), **self._numbers())
         learner.names = chosen
         return learner
+
+    def _numbers(self) -> dict[str, float]:
+        """Return what the mixture is made with, beside its members."""
+        rate = self._default_rate if self.rate is None else float(self.rate)
+        return {"rate": rate, "share": float(self.share)}
 
     def forgets_by_clock(self) -> bool:
         """Whether a member's memory is a duration, so that learning must be told the times."""
@@ -184,7 +187,7 @@ class Mixed(Estimator):
         mixture = self._learner
         each = [as_dict(settings) for settings in mixture.settled()]
         found = {name: [settings[name] for settings in each] for name in each[0]}
-        return {"rate": mixture.rate, "share": mixture.share, "members": mixture.names, **found}
+        return {**mixture.numbers(), "members": mixture.names, **found}
 
     def _dump_learner(self) -> dict[str, Any]:
         found: dict[str, Any] = self._learner.dump()
@@ -192,19 +195,23 @@ class Mixed(Estimator):
 
     def _resumed_learner(self, settings: dict[str, Any], saved: Saved) -> Any:
         held = Saved(settings, "settings.")
-        rate, share = held.number("rate", low=0.0), held.number("share", low=0.0)
-        if not (rate > 0 and share < 1):
-            raise held.refuse("rate", f"must be above 0 and the share below 1; got {rate}, {share}")
         names, bank = held.items("members"), self._resumed_bank(held)
-        held.finish()
         if not all(isinstance(m, Estimator) and m.task == self.task for m in names):
             raise held.refuse("members", f"must be estimators for {self.task}")
         if not bank or len(names) != len(bank):
             raise held.refuse("members", f"must be as many as there are settings, {len(bank)}")
+        numbers = self._resumed_numbers(held)
+        held.finish()
         self._check_resumed(bank)
-        learner = resumed_mixture(self._kind, bank, rate, share, saved)
+        learner = resumed_mixture(self._kind, bank, numbers, saved)
         learner.names = names
         return learner
+
+    def _resumed_numbers(self, held: Saved) -> dict[str, float]:
+        rate, share = held.number("rate", low=0.0), held.number("share", low=0.0)
+        if not (rate > 0 and share < 1):
+            raise held.refuse("rate", f"must be above 0 and the share below 1; got {rate}, {share}")
+        return {"rate": rate, "share": share}
 
     def _resumed_bank(self, held: Saved) -> list[Settings]:
         """Return the settings of each member, from one list for each name."""
