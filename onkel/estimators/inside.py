@@ -17,7 +17,7 @@ from onkel.estimators.base import Estimator
 from onkel.estimators.classes import Classes
 from onkel.estimators.classifier import BaseClassifier
 from onkel.estimators.regressor import BaseRegressor
-from onkel.learner import Learner
+from onkel.learner import Learner, Settings
 
 Array = NDArray[Any]
 Model = TypeVar("Model", bound=Estimator)
@@ -26,6 +26,11 @@ Model = TypeVar("Model", bound=Estimator)
 def learner_of(model: Estimator) -> Learner:
     """Return the learner of a model that has begun, else raise what scikit-learn knows."""
     return model._fitted()
+
+
+def settings_of(model: Estimator) -> list[Settings]:
+    """Return what the parameters make a model of, all of them checked: of each member, if many."""
+    return model._all_settings()
 
 
 def classes_of(model: Estimator) -> Classes | None:

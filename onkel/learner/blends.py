@@ -84,6 +84,12 @@ class Means(Mixture):
         other.widths = self.widths.copy()
         return other
 
+    def take_sum(self, mixtures: Sequence[Self], shares: Array, start: Self | None) -> None:
+        super().take_sum(mixtures, shares, start)
+        self.usual = shares @ np.array([m.usual for m in mixtures])
+        begun = None if start is None else start.widths
+        self.widths.take_sum([m.widths for m in mixtures], shares, begun)
+
     def dump(self) -> dict[str, Any]:
         return {**super().dump(), "usual": self.usual.copy(), "widths": self.widths.dump()}
 

@@ -20,6 +20,7 @@ from onkel.clock import is_duration
 from onkel.core.bank import fixed_share
 from onkel.learner.bank import Bank
 from onkel.learner.base import Learner
+from onkel.learner.merging.mixtures import mean_weights
 from onkel.learner.resume import dump, opened, resumed_group, width_of
 from onkel.learner.settings import Settings
 from onkel.learner.transaction import Transaction
@@ -187,6 +188,10 @@ class Mixture:
         """Give the single output a mirror, in every member."""
         self._each(lambda part: part.split_column())
 
+    def arrange(self, order: list[int]) -> None:
+        """Put the outputs into another order, in every member."""
+        self._each(lambda part: part.arrange(order))
+
     def _each(self, change: Callable[[Learner], None]) -> None:
         for part, _ in self.parts:
             change(part)
@@ -203,6 +208,23 @@ class Mixture:
         )
         other.parts = [(part.copy(), held) for part, held in self.parts]
         return other
+
+    @property
+    def merged(self) -> bool:
+        """Whether it was added from several."""
+        return self.main.merged
+
+    def take_sum(self, mixtures: Sequence[Self], shares: Array, start: Self | None) -> None:
+        """Become what these have counted together; the parts are there already.
+
+        Logarithms of weights are averaged; losses and counts add, those of a start once.
+        """
+        self.weights = mean_weights(np.array([m.weights for m in mixtures]), shares)
+        for name in ("losses", "loss_total", "gap_total", "judged", "mistakes"):
+            whole = sum(getattr(m, name) for m in mixtures)
+            if start is not None:
+                whole = whole - (len(mixtures) - 1) * getattr(start, name)
+            setattr(self, name, whole)
 
     # -- files ---------------------------------------------------------------------------------
 

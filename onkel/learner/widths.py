@@ -10,6 +10,7 @@ high, as far as past errors were.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
 from typing import Any
 
@@ -52,6 +53,8 @@ class Width:
     """Of one target: q, what its unit is made of, and what has happened."""
 
     log_q: float
+    first: float
+    """What log q began with; of merged ones, less the travel of each."""
     usual: float = 0.0
     """Mean error."""
     middle: float = 0.0
@@ -135,7 +138,8 @@ class Widths:
 
     def __init__(self, columns: int, nu: float) -> None:
         self.nu, self.rows = nu, 0
-        start = astuple(Width(math.log(first_width(nu))))
+        first = math.log(first_width(nu))
+        start = astuple(Width(first, first))
         self.state = np.tile(np.array(start), (columns, 1))
         """[targets][fields of :class:`Width`]."""
 
@@ -145,7 +149,7 @@ class Widths:
 
     def owed(self) -> Array:
         """Return misses beyond those promised, of each target, as the travel of q has them."""
-        moved = self.of("log_q") - math.log(first_width(self.nu))
+        moved = self.of("log_q") - self.of("first")
         return (moved + self.of("forgiven") - self.of("unspent")) / RATE
 
     def now(self, answers: Array, apart: Array) -> Array:
@@ -169,6 +173,23 @@ class Widths:
             self.state[c] = [getattr(one, name) for name in KEPT]
         self.rows += len(answers)
         return found
+
+    def take_sum(self, parts: Sequence[Widths], shares: Array, start: Widths | None) -> None:
+        """Become the mean of these, with the counts of all; a start of them counts once.
+
+        What log q has travelled adds as counts do, so that the misses are what it says.
+        """
+        each = np.array([part.state for part in parts])
+        whole, state = each.sum(axis=0), np.einsum("j,jcf->cf", shares, each)
+        self.rows = sum(part.rows for part in parts)
+        if start is not None:
+            whole -= (len(parts) - 1) * start.state
+            self.rows -= (len(parts) - 1) * start.rows
+        travel = whole[:, KEPT.index("log_q")] - whole[:, KEPT.index("first")]
+        for name in ("missed", "forgiven", "unspent"):
+            state[:, KEPT.index(name)] = np.maximum(whole[:, KEPT.index(name)], 0.0)
+        state[:, KEPT.index("first")] = state[:, KEPT.index("log_q")] - travel
+        self.state = state
 
     def copy(self) -> Widths:
         """Return an independent copy."""

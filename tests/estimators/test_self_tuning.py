@@ -505,8 +505,6 @@ def test_what_takes_one_setting_refuses_a_mixture(rng):
     model = Classifier().fit(X, y)
     with pytest.raises(AttributeError, match="blends the answers of several settings"):
         model.explain(X[0])
-    with pytest.raises(TypeError, match="mixture"):
-        onkel.merge([model, model])
     with pytest.raises(ValueError, match="mixes several settings"):
         evaluate.regret(Classifier(), X, y)
 

@@ -109,6 +109,10 @@ class Mixed(Estimator):
             )
         return bank[0]
 
+    def _all_settings(self) -> list[Settings]:
+        self._settings()
+        return [member._settings() for member in self._chosen(1)]
+
     def settings(self) -> NoReturn:
         """There is no one setting."""
         raise ValueError(
