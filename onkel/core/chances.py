@@ -21,6 +21,7 @@ which is mixing under log loss at rate 1. Compiled (``src/chances.hpp``), or in 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
@@ -139,6 +140,22 @@ class Chances:
             raise saved.refuse("link", "or spread has a number that is too small")
         saved.finish()
         return made
+
+    def take_sum(self, states: Sequence[Self], shares: Array, start: Self | None) -> None:
+        """Become what these know together: links and joint experts averaged, counts added.
+
+        Of weights the logarithms are averaged. What a start had counted counts once.
+        """
+        for name in ("link", "offset", "bend", "joint", "spread", "said"):
+            each = np.array([getattr(s, name) for s in states])
+            setattr(self, name, np.tensordot(shares, each, 1))
+        logs = shares @ np.log(np.maximum([s.weights for s in states], 1e-300))
+        weights = np.exp(logs - logs.max())
+        self.weights = weights / weights.sum()
+        for name in ("losses", "count"):
+            whole = sum(getattr(s, name) for s in states)
+            again = 0 if start is None else (len(states) - 1) * getattr(start, name)
+            setattr(self, name, whole - again)
 
     # -- outputs -------------------------------------------------------------------------------
 

@@ -12,11 +12,13 @@ from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
+from onkel.core.chances import Chances
 from onkel.estimators.base import Estimator
+from onkel.estimators.chances import Outputs
 from onkel.estimators.classes import Classes
 from onkel.estimators.classifier import BaseClassifier
 from onkel.estimators.regressor import BaseRegressor
-from onkel.learner import Learner
+from onkel.learner import Learner, Settings
 
 Array = NDArray[Any]
 Model = TypeVar("Model", bound=Estimator)
@@ -27,9 +29,35 @@ def learner_of(model: Estimator) -> Learner:
     return model._fitted()
 
 
+def settings_of(model: Estimator) -> list[Settings]:
+    """Return what the parameters make a model of, all of them checked: of each member, if many."""
+    return model._all_settings()
+
+
 def classes_of(model: Estimator) -> Classes | None:
     """Return the classes of a classifier that has begun; None of other models."""
     return model._classes if isinstance(model, BaseClassifier) else None
+
+
+def link_of(model: Estimator) -> Chances | None:
+    """Return a copy of what makes odds of a classifier's scores; None of other models."""
+    link = model._link if isinstance(model, BaseClassifier) else None
+    return None if link is None else link.copy()
+
+
+def outputs_of(learner: Learner, link: Chances | None) -> Outputs:
+    """Return a learner and its link as one thing that outputs are added to."""
+    return Outputs(learner, link)
+
+
+def with_link(model: Model, links: list[Any], shares: Array) -> Model:
+    """Give a merged model the mean of the models' links; a link more is that of their start."""
+    if isinstance(model, BaseClassifier) and model._link is not None:
+        count = len(shares)
+        model._link = Chances.empty(1, links[0].outputs)
+        start = links[count] if len(links) > count else None
+        model._link.take_sum(links[:count], shares / shares.sum(), start)
+    return model
 
 
 @contextmanager
@@ -69,6 +97,11 @@ def counts_of_all(models: list[Model], start: list[Model]) -> dict[str, Any]:
     `start` holds the model that all of them went on from, if there is one: it counts once.
     """
     return models[0]._counts_of_all(models, start)
+
+
+def has_interval(model: BaseRegressor) -> bool:
+    """Return whether a model gives intervals."""
+    return model._has_interval()
 
 
 def check_interval(model: BaseRegressor) -> None:

@@ -167,7 +167,8 @@ class BaseRegressor(Estimator):
         """Return (low, high): with a loss that has nu, coverage 1 - nu in the long run."""
         self._check_interval()
         learner = self._fitted()
-        scores, width = learner.scores(self._rows(X)), np.maximum(learner.limits(), 0.0)
+        scores, limits = learner.outlook(self._rows(X))
+        width = np.maximum(limits, 0.0)
         return self._shaped(scores - width), self._shaped(scores + width)
 
     @locked

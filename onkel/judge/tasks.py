@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.alerting import RecentScores
-from onkel.clock import is_duration
+from onkel.estimators import inside
+from onkel.estimators.regressor import BaseRegressor
 from onkel.judge.ranks import ranks_at
 from onkel.judge.reasons import briefly, reason_of, worst
 from onkel.judge.rows import Rows, named
@@ -292,7 +293,8 @@ def forgets_by_clock(model: Any) -> bool:
     >>> forgets_by_clock(KernelClassifier(rule=rules.Norma(memory="12h")))
     True
     """
-    return is_duration(model.get_params().get("rule__memory"))
+    asked = getattr(model, "forgets_by_clock", None)
+    return asked is not None and bool(asked())
 
 
 def judge_of(
@@ -304,7 +306,7 @@ def judge_of(
     Parameters
     ----------
     model : estimator
-        A mixture has neither a clock nor intervals.
+        Any of onkel's.
     names, explain, brief, rank_all
         As :class:`Judge` and :class:`Detect` have them.
 
@@ -319,5 +321,5 @@ def judge_of(
         return Detect(names, by_clock, explain, brief, rank_all, model.tells_p)
     if model.task == "classification":
         return Classify(names, by_clock)
-    intervals = model.get_params().get("loss__nu") is not None
+    intervals = isinstance(model, BaseRegressor) and inside.has_interval(model)
     return (Intervals if intervals else Regress)(names, by_clock)

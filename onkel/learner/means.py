@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onkel import bounds
 from onkel.core.bank import fixed_share
+from onkel.learner.merging.mixtures import mean_weights
 from onkel.learner.mixture import Mixture, Part
 from onkel.learner.settings import Settings
+from onkel.learner.widths import Widths
 from onkel.saved import Saved
 
 Array = NDArray[Any]
@@ -22,16 +24,19 @@ class Means(Mixture):
 
     ``l_i = min(1, ((y - p_i) / (8 u))^2)``, u the running mean of the members' median error (the
     present trial with it, the last 1000 trials or so), averaged over several targets. A prediction
-    further than 8 u from the members' weighted median counts as being there.
+    further than 8 u from the members' weighted median counts as being there. Intervals around the
+    answer miss a share nu of the targets (``widths.py``).
     """
 
     REACH = 8.0
     HORIZON = 1000
 
     def __init__(
-        self, members: Sequence[Settings], parts: list[Part], rate: float, share: float
-    ) -> None:
-        super().__init__(members, parts, rate, share)
+        self, members: Sequence[Settings], parts: list[Part], rate: float, share: float,
+        nu: float = 0.1,
+    ) -> None:  # fmt: skip
+        super().__init__(members, parts, share)
+        self.rate = rate
         count = len(members)
         self.weights = np.full(count, 1.0 / count)
         self._losses = np.zeros(count)
@@ -39,6 +44,23 @@ class Means(Mixture):
         self.gap_total = 0.0
         """What the weighted mean of the losses exceeds the mixed loss by, in all."""
         self.usual = np.zeros(self.columns)
+        self.widths = Widths(self.columns, nu)
+
+    def numbers(self) -> dict[str, float]:
+        return {"rate": self.rate, **super().numbers(), "nu": self.widths.nu}
+
+    def copy(self) -> Self:
+        other = super().copy()
+        other.widths = self.widths.copy()
+        return other
+
+    def take_sum(self, mixtures: Sequence[Self], shares: Array, start: Self | None) -> None:
+        super().take_sum(mixtures, shares, start)
+        self.weights = mean_weights(np.array([m.weights for m in mixtures]), shares)
+        self.add_up(("_losses", "_loss_total", "gap_total"), mixtures, start)
+        self.usual = shares @ np.array([m.usual for m in mixtures])
+        begun = None if start is None else start.widths
+        self.widths.take_sum([m.widths for m in mixtures], shares, begun)
 
     # -- what reports ask ------------------------------------------------------------------------
 
@@ -73,6 +95,7 @@ class Means(Mixture):
             "loss_total": self._loss_total,
             "gap_total": self.gap_total,
             "usual": self.usual.copy(),
+            "widths": self.widths.dump(),
         }
 
     def restore(self, saved: Saved) -> None:
@@ -85,6 +108,9 @@ class Means(Mixture):
         self._loss_total = saved.number("loss_total", low=0.0)
         self.gap_total = saved.number("gap_total")
         self.usual = saved.array("usual", (self.columns,), np.float64, low=0.0)
+        self.widths.restore(saved.inside("widths"))
+        if self.widths.rows != self.judged:
+            raise saved.refuse("widths", f"must have seen the {self.judged} rows that were judged")
 
     # -- rows ----------------------------------------------------------------------------------
 
@@ -118,7 +144,18 @@ class Means(Mixture):
         return found
 
     def scores(self, X: Any, first: int = 0) -> Array:
+        return self._now(self.answers(X, first))
+
+    def outlook(self, X: Any, first: int = 0) -> tuple[Array, Array]:
+        """Return the answers to rows, and the half-widths of the intervals around them."""
         scores = self.answers(X, first)
+        answers = self._now(scores)
+        return answers, self.widths.now(answers, _apart(scores, answers))
+
+    def _widths(self, scores: Array, answers: Array, Y: Array) -> Array:
+        return self.widths.follow(answers, _apart(scores, answers), np.abs(Y - answers))
+
+    def _now(self, scores: Array) -> Array:
         weights = np.broadcast_to(self.weights, scores.shape[:2])
         return self._mean(scores, weights, self.REACH * self.usual)
 
@@ -140,3 +177,9 @@ def running_sums(start: Any, values: Array) -> Any:
     if not len(values):
         return start
     return np.cumsum(np.concatenate([np.asarray(start)[None], values]), axis=0)[-1]
+
+
+def _apart(scores: Array, answers: Array) -> Array:
+    """Return how far the members' answers are from the mixture's, on average."""
+    found: Array = np.abs(scores - answers[:, None]).mean(axis=1)
+    return found

@@ -25,9 +25,9 @@ class Odds(Mixture):
     """
 
     def __init__(
-        self, members: Sequence[Settings], parts: list[Part], rate: float, share: float
+        self, members: Sequence[Settings], parts: list[Part], share: float
     ) -> None:
-        super().__init__(members, parts, rate, share)
+        super().__init__(members, parts, share)
         self.chances = Chances.empty(len(members), self.columns, share)
 
     # -- what reports ask ------------------------------------------------------------------------
@@ -69,6 +69,15 @@ class Odds(Mixture):
         other = super().copy()
         other.chances = self.chances.copy()
         return other
+
+    def arrange(self, order: list[int]) -> None:
+        super().arrange(order)
+        self.chances.arrange(order)
+
+    def take_sum(self, mixtures: Sequence[Self], shares: Array, start: Self | None) -> None:
+        super().take_sum(mixtures, shares, start)
+        begun = None if start is None else start.chances
+        self.chances.take_sum([m.chances for m in mixtures], shares, begun)
 
     # -- files ---------------------------------------------------------------------------------
 

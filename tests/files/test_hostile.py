@@ -12,6 +12,7 @@ from helpers.sizes import size
 
 from onkel import expansions, files
 from onkel.files import container
+from onkel.learner.widths import KEPT
 
 SAMPLES = corrupted.samples()
 
@@ -65,6 +66,18 @@ def setting(name, value):
     return lambda model, tensors: model["settings"].update({name: value})
 
 
+def widths(name, value):
+    """A forgery: one number of a mixture's intervals."""
+    at = (0, KEPT.index(name))
+    path = "learner.widths.state"
+
+    def put_in(model, tensors):
+        tensors[path] = tensors[path].copy()
+        tensors[path][at] = value
+
+    return put_in
+
+
 def one_setting(name, at, change):
     """A forgery: something of one member of a mixture."""
 
@@ -105,65 +118,80 @@ def part(kind, **parameters):
 
 
 RING = "learner.parts.2."
-"""Of the sample "votes": its parts are the weights, the centres, and the ring of two members."""
+"""Of the sample "odds": its parts are the weights, the centres, and the ring of two members."""
 FORGED_MIXTURES = [
-    ("votes", another("Regressor"), "settings.members must be estimators for regression"),
-    ("votes", setting("task", "classification"), "settings.task is not known here"),
-    ("votes", setting("rate", 0.0), "settings.rate must be above 0 and the share below 1"),
-    ("votes", setting("rate", 1), "settings.rate must be a finite number"),
-    ("votes", setting("rate", {"float": "nan"}), "settings.rate must be a finite number"),
-    ("votes", setting("share", 1.0), "settings.rate must be above 0 and the share below 1"),
-    ("votes", setting("share", -0.1), "settings.share must be a finite number of at least 0"),
-    ("votes", setting("extra", 1), "settings.extra is not known here"),
-    ("votes", setting("loss", None), "settings.loss must be a list"),
-    ("votes", setting("members", []), "settings.members must be as many as there are settings, 4"),
-    ("votes", dropped("members"), "settings.members must be as many as there are settings"),
-    ("votes", dropped("loss"), "settings.loss must have one value for each member"),
-    ("votes", one_setting("members", 0, lambda _: 3), "members must be estimators for class"),
-    ("votes", one_setting("members", 0, lambda _: {"estimator": "Classifier", "parameters": {}}),
+    ("odds", another("Regressor"), "settings.members must be estimators for regression"),
+    ("odds", setting("task", "classification"), "settings.task is not known here"),
+    ("means", setting("rate", 0.0), "settings.rate must be above 0"),
+    ("means", setting("rate", 1), "settings.rate must be a finite number"),
+    ("means", setting("rate", {"float": "nan"}), "settings.rate must be a finite number"),
+    ("means", setting("nu", 0.0), "settings.nu must lie between 0 and 1"),
+    ("means", put(learner__widths__rows=10**6), "widths must have seen"),
+    ("means", widths("log_q", 99.0), "widths.state is not that of intervals"),
+    ("means", widths("usual", -1.0), "widths.state is not that of intervals"),
+    ("means", widths("missed", 1e9), "widths.state is not that of intervals"),
+    ("odds", setting("share", 1.0), "settings.share must be below 1"),
+    ("odds", setting("share", -0.1), "settings.share must be a finite number of at least 0"),
+    ("odds", setting("extra", 1), "settings.extra is not known here"),
+    ("odds", setting("loss", None), "settings.loss must be a list"),
+    ("odds", setting("members", []), "settings.members must be as many as there are settings, 4"),
+    ("odds", dropped("members"), "settings.members must be as many as there are settings"),
+    ("odds", dropped("loss"), "settings.loss must have one value for each member"),
+    ("odds", one_setting("members", 0, lambda _: 3), "members must be estimators for class"),
+    ("odds", one_setting("members", 0, lambda _: {"estimator": "Classifier", "parameters": {}}),
      "a member must be one of"),
-    ("votes", one_setting("members", 0, lambda _: {"estimator": [], "parameters": {}}),
+    ("odds", one_setting("members", 0, lambda _: {"estimator": [], "parameters": {}}),
      "a member must be one of"),
-    ("votes", one_setting("members", 0, lambda _: {"estimator": "LinearRegressor",
+    ("odds", one_setting("members", 0, lambda _: {"estimator": "LinearRegressor",
      "parameters": {}}), "members must be estimators for class"),
-    ("votes", one_setting("members", 0, lambda _: {"estimator": "KernelClassifier",
+    ("odds", one_setting("members", 0, lambda _: {"estimator": "KernelClassifier",
      "parameters": {"p": 1}}), "unexpected keyword"),
-    ("votes", one_setting("kernel", 0, lambda _: "gaussian"), "settings.kernel is not what"),
-    ("votes", one_setting("kernel", 0, part("kernel/spectrum")), "all take numbers, or all take"),
-    ("votes", one_setting("kernel", 0, part("kernel/laplacian")), "held must be"),
-    ("votes", one_setting("missing", 0, lambda _: "mean"), "the same missing="),
-    ("votes", one_setting("loss", 0, part("loss/squared")), "not those of members for class"),
-    ("votes", one_setting("rule", 0, part("rule/norma", memory="3h")), "not those of members"),
-    ("votes", one_setting("rule", 2, part("rule/alma")), "held must be"),
-    ("votes", one_setting("expansion", 2, part("expansion/window", terms=9)), "held must be"),
-    ("votes", one_setting("expansion", 3, part("expansion/centers", centers=5, sample=2**31)),
+    ("odds", one_setting("kernel", 0, lambda _: "gaussian"), "settings.kernel is not what"),
+    ("odds", one_setting("kernel", 0, part("kernel/spectrum")), "all take numbers, or all take"),
+    ("odds", one_setting("kernel", 0, part("kernel/laplacian")), "held must be"),
+    ("odds", one_setting("missing", 0, lambda _: "mean"), "the same missing="),
+    ("odds", one_setting("loss", 0, part("loss/squared")), "not those of members for class"),
+    ("odds", one_setting("rule", 0, part("rule/norma", memory="3h")), "do not fit the rule"),
+    ("clocks", put(learner__parts__0__clock=2e9), "parts must have learned at the same time"),
+    ("clocks", put(learner__parts__0__clock=None), "do not fit the rule"),
+    ("odds", one_setting("rule", 2, part("rule/alma")), "held must be"),
+    ("odds", one_setting("expansion", 2, part("expansion/window", terms=9)), "held must be"),
+    ("odds", one_setting("expansion", 3, part("expansion/centers", centers=5, sample=2**31)),
      "draws must hold one number for each of sample"),
     ("means", one_setting("intercept", 1, lambda _: 3), "settings.intercept is not what"),
-    ("votes", put(learner__parts__2__held=[2, 0]), r"held must be \[0, 2\]"),
-    ("votes", put(learner__parts__2__held=[0]), "parts.2.held must be"),
-    ("votes", put(learner__parts__2__t=91), "the other parts must have learned the same rows"),
-    ("votes", put(learner__parts__0__dtype="float32"), "must have learned the same rows"),
-    ("votes", put(learner__parts__3__t=1), "parts.3 is not known here"),
-    ("votes", without_part(0), "parts.0.known must be an array"),
-    ("votes", without_part(1), "parts.1.held is missing"),
-    ("votes", without_part(2), "parts.2.held is missing"),
-    ("votes", put(learner__parts__2__terms__count=30), "births must increase"),
-    ("votes", full_ring, "parts.2.terms.count must be below 29"),
-    ("votes", reshaped(RING + "state", lambda a: a[:5]), "as many outputs for each of 2 members"),
-    ("votes", reshaped(RING + "state", lambda a: a[:4]), "coef must have shape"),
-    ("votes", reshaped("learner.parts.0.known", lambda a: a[:2]), "must have shape"),
-    ("votes", reshaped("learner.weights", lambda a: a[:2]), "weights must have shape .4."),
-    ("votes", set_at("learner.weights", 0, 0.9), "weights must have a sum of 1"),
-    ("votes", set_at("learner.weights", 0, -0.1), "weights must be at least 0"),
-    ("votes", set_at("learner.weights", 0, np.nan), "weights must be finite"),
-    ("votes", set_at("learner.losses", 0, -1.0), "losses must be at least 0"),
-    ("votes", put(learner__loss_total={"float": "inf"}), "loss_total must be a finite number"),
-    ("votes", put(learner__gap_total=1), "gap_total must be a finite number"),
-    ("votes", put(learner__judged=91), "judged must be a whole number from 0 to 90"),
-    ("votes", put(learner__mistakes=-1), "mistakes"),
-    ("votes", put(learner__usual=1.0), "learner.usual is not known here"),
-    ("votes", put(classes__labels=["a", "b"], classes__seen=[True, True]), "do not fit 3 outputs"),
-    ("votes", put(feature_names=["a", "b"]), "feature_names must be one per feature"),
+    ("odds", put(learner__parts__2__held=[2, 0]), r"held must be \[0, 2\]"),
+    ("odds", put(learner__parts__2__held=[0]), "parts.2.held must be"),
+    ("odds", put(learner__parts__2__t=91), "the other parts must have learned the same rows"),
+    ("odds", put(learner__parts__0__dtype="float32"), "must have learned the same rows"),
+    ("odds", put(learner__parts__3__t=1), "parts.3 is not known here"),
+    ("odds", without_part(0), "parts.0.known must be an array"),
+    ("odds", without_part(1), "parts.1.held is missing"),
+    ("odds", without_part(2), "parts.2.held is missing"),
+    ("odds", put(learner__parts__2__terms__count=30), "births must increase"),
+    ("odds", full_ring, "parts.2.terms.count must be below 29"),
+    ("odds", reshaped(RING + "state", lambda a: a[:5]), "as many outputs for each of 2 members"),
+    ("odds", reshaped(RING + "state", lambda a: a[:4]), "coef must have shape"),
+    ("odds", reshaped("learner.parts.0.known", lambda a: a[:2]), "must have shape"),
+    ("odds", reshaped("learner.chances.weights", lambda a: a[:2]), "weights must have shape .6."),
+    ("odds", set_at("learner.chances.weights", 0, 0.9), "weights must have a sum of 1"),
+    ("odds", set_at("learner.chances.weights", 0, -0.1), "weights must be at least 0"),
+    ("odds", set_at("learner.chances.weights", 0, np.nan), "weights must be finite"),
+    ("odds", set_at("learner.chances.losses", 0, -1.0), "losses must be at least 0"),
+    ("odds", set_at("learner.chances.count", 0, -1), "count must be at least 0"),
+    ("odds", set_at("learner.chances.link", (0, 0), 51.0), "no link has"),
+    ("odds", set_at("learner.chances.link", (0, 2), 0.0), "a number that is too small"),
+    ("odds", set_at("learner.chances.spread", (0, 0), -1.0), "a number that is too small"),
+    ("odds", set_at("learner.chances.bend", (0, 0), 0.0), "bend must be at least"),
+    ("means", reshaped("learner.weights", lambda a: a[:1]), "weights must have shape"),
+    ("means", set_at("learner.weights", 0, 0.99), "weights must have a sum of 1"),
+    ("means", set_at("learner.losses", 0, -1.0), "losses must be at least 0"),
+    ("means", put(learner__loss_total={"float": "inf"}), "loss_total must be a finite number"),
+    ("means", put(learner__gap_total=1), "gap_total must be a finite number"),
+    ("odds", put(learner__judged=91), "judged must be a whole number from 0 to 90"),
+    ("odds", put(learner__mistakes=-1), "mistakes"),
+    ("odds", put(learner__usual=1.0), "learner.usual is not known here"),
+    ("odds", put(classes__labels=["a", "b"], classes__seen=[True, True]), "do not fit 3 outputs"),
+    ("odds", put(feature_names=["a", "b"]), "feature_names must be one per feature"),
     ("means", reshaped("learner.usual", lambda a: a[:1]), "usual must have shape .2."),
     ("means", set_at("learner.usual", 0, -1.0), "usual must be at least 0"),
     ("means", put(flat=True), "flat does not fit 2 targets"),

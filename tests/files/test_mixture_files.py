@@ -101,7 +101,7 @@ def again(model, **own):
 def test_a_run_cut_between_any_two_calls(task, dtype, bank, rng):
     """Saved and loaded before every call: if bits agree after each, any single cut does too."""
     X, y = stream(rng, task, dtype)
-    made = {"members": BANKS[task]() if bank == "own" else None, "rate": 2.0}
+    made = {"members": BANKS[task]() if bank == "own" else None, "share": 0.01}
     whole, cut = MIXTURES[task](**made), MIXTURES[task](**made)
     first = 0
     for rows in CALLS:

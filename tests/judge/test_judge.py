@@ -274,13 +274,14 @@ def test_a_judge_follows_from_task_memory_and_loss():
 
 
 @pytest.mark.parametrize("kind", [Classifier, Regressor])
-def test_mixtures_have_neither_clock_nor_intervals(X, kind):
+def test_mixtures_are_judged_as_the_others(X, kind):
     y = {"classification": X[:, 0] > 0, "regression": X[:, 0]}[kind.task]
-    model, twin = kind(), kind()
-    judge = judge_of(model, NAMES)
-    assert not judge.by_clock and "low" not in judge.fields()
-    found = joined([judge(model, part).columns() for part in cut(Rows(X, y))])
-    truth = twin.predict_then_learn(X, y)
+    model, twin = kind(memory="1h"), kind(memory="1h")
+    judge, time = judge_of(model, NAMES), 60.0 * np.arange(300)
+    assert judge.by_clock and not judge_of(kind()).by_clock
+    assert ("low" in judge.fields()) == (kind is Regressor)
+    found = joined([judge(model, part).columns() for part in cut(Rows(X, y, time=time))])
+    truth = twin.predict_then_learn(X, y, time=time)
     np.testing.assert_allclose(found["prediction"], truth, rtol=1e-9, atol=1e-9)
     assert model.t_ == 300
 

@@ -155,7 +155,7 @@ def test_a_mixture_is_refused_whole(rng):
         settings(0.02 * kernels.Polynomial(5), scale=False),
     ]
     X, Y, weight = stream(rng, 160)
-    mixture = Odds(members, start_parts(members, 3, 1, np.float64), 1.0, 0.01)
+    mixture = Odds(members, start_parts(members, 3, 1, np.float64), 0.01)
     mixture.learn(X[:100], Y[:100], weight[:100])
     parts, before = [part for part, _ in mixture.parts], fingerprint(mixture)
     X[140] = 1e80

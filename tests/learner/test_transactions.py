@@ -283,7 +283,7 @@ def test_members_that_learned_before_one_failed_are_put_back(rng, rows, calls):
     X, Y = rng.normal(size=(400, 3)), np.sign(rng.normal(size=(400, 1)))
     kernel = Fragile(KeyboardInterrupt if calls else Trouble)
     settings = members(kernel)
-    mixture = Odds(settings, start_parts(settings, 3, 1, np.float64), 2.0, 0.01)
+    mixture = Odds(settings, start_parts(settings, 3, 1, np.float64), 0.01)
     assert [held for _, held in mixture.parts][-1] == [5]
     mixture.learn(X[:200], Y[:200], np.ones(200))
     twin, part, kernel.left = mixture.copy(), slice(200, 200 + rows), calls

@@ -30,6 +30,13 @@ class Classifier(Mixed, BaseClassifier):
         Settings, as classifiers of onkel; None is a default bank of nine.
     share : float in [0, 1)
         What each trial shares out evenly.
+    memory : float or duration, optional
+        Forgetting horizon of every member whose rule has one, in examples, or as a duration
+        (``"12h"``): then forgetting goes by the clock, with ``time=`` beside X and y. None leaves
+        the members' own.
+    missing : {"error", "mean"}
+        What NaN in X means to the default bank: an error, or the feature's running mean. Members of
+        one's own say it themselves.
     n_jobs : int, optional
         Threads; -1 for all cores.
 
@@ -56,20 +63,22 @@ class Classifier(Mixed, BaseClassifier):
     """
 
     class_weight = None
-    rate = None
     _tells_odds: ClassVar[bool] = True
     _kind: ClassVar[type[Mixture]] = Odds
-    _default_rate: ClassVar[float] = 1.0
 
     def __init__(
         self,
         members: Any = None,
         *,
         share: float = 0.001,
+        memory: Any = None,
+        missing: str = "error",
         n_jobs: int | None = None,
     ) -> None:
         self.members = members
         self.share = share
+        self.memory = memory
+        self.missing = missing
         self.n_jobs = n_jobs
 
     def _default_members(self, features: int) -> Sequence[Estimator]:
