@@ -160,6 +160,20 @@ class Mixture:
         ]
 
     @property
+    def form(self) -> str:
+        """What it is made of to those who explain it."""
+        return "mixture"
+
+    @property
+    def on_strings(self) -> bool:
+        """Whether rows are texts."""
+        return self.main.on_strings
+
+    def filled(self, X: Any) -> Any:
+        """Return rows with missing values as what they stand for."""
+        return self.main.filled(X)
+
+    @property
     def size(self) -> int:
         """Stored points, or weights where there are none."""
         stored = [p.size for p, _ in self.parts if not p.settings.expansion.primal]
@@ -315,6 +329,10 @@ class Mixture:
 
     def scores(self, X: Any, first: int = 0) -> Array:
         """Return the mixture's score of each row and output."""
+        return self.blended(self.answers(X, first))
+
+    def blended(self, scores: Array) -> Array:
+        """Return what the mixture makes of scores [rows][members][outputs] now, for each output."""
         raise NotImplementedError
 
     def _widths(self, scores: Array, answers: Array, Y: Array) -> Array:
