@@ -143,19 +143,16 @@ class Means(Mixture):
                 found[t + 1, c] = now
         return found
 
-    def scores(self, X: Any, first: int = 0) -> Array:
-        return self._now(self.answers(X, first))
-
     def outlook(self, X: Any, first: int = 0) -> tuple[Array, Array]:
         """Return the answers to rows, and the half-widths of the intervals around them."""
         scores = self.answers(X, first)
-        answers = self._now(scores)
+        answers = self.blended(scores)
         return answers, self.widths.now(answers, _apart(scores, answers))
 
     def _widths(self, scores: Array, answers: Array, Y: Array) -> Array:
         return self.widths.follow(answers, _apart(scores, answers), np.abs(Y - answers))
 
-    def _now(self, scores: Array) -> Array:
+    def blended(self, scores: Array) -> Array:
         weights = np.broadcast_to(self.weights, scores.shape[:2])
         return self._mean(scores, weights, self.REACH * self.usual)
 

@@ -82,9 +82,7 @@ class Mixture:
         What a trial shares out evenly, alpha.
     """
 
-    def __init__(
-        self, members: Sequence[Settings], parts: list[Part], share: float
-    ) -> None:
+    def __init__(self, members: Sequence[Settings], parts: list[Part], share: float) -> None:
         self.members = list(members)
         self.names: list[Any] = list(members)
         """What the members are called in reports."""
@@ -166,6 +164,20 @@ class Mixture:
         return [
             m for m in (getattr(s.rule, "memory", None) for s in self.members) if is_duration(m)
         ]
+
+    @property
+    def form(self) -> str:
+        """What it is made of to those who explain it."""
+        return "mixture"
+
+    @property
+    def on_strings(self) -> bool:
+        """Whether rows are texts."""
+        return self.main.on_strings
+
+    def filled(self, X: Any) -> Any:
+        """Return rows with missing values as what they stand for."""
+        return self.main.filled(X)
 
     @property
     def size(self) -> int:
@@ -306,6 +318,10 @@ class Mixture:
 
     def scores(self, X: Any, first: int = 0) -> Array:
         """Return the mixture's score of each row and output."""
+        return self.blended(self.answers(X, first))
+
+    def blended(self, scores: Array) -> Array:
+        """Return what the mixture makes of scores [rows][members][outputs] now, for each output."""
         raise NotImplementedError
 
     def _widths(self, scores: Array, answers: Array, Y: Array) -> Array:

@@ -24,9 +24,7 @@ class Odds(Mixture):
     output, else centred logarithms of the chances.
     """
 
-    def __init__(
-        self, members: Sequence[Settings], parts: list[Part], share: float
-    ) -> None:
+    def __init__(self, members: Sequence[Settings], parts: list[Part], share: float) -> None:
         super().__init__(members, parts, share)
         self.chances = Chances.empty(len(members), self.columns, share)
 
@@ -95,8 +93,8 @@ class Odds(Mixture):
         self.judged += len(Y)
         return self.chances.learn(scores, Y)
 
-    def scores(self, X: Any, first: int = 0) -> Array:
-        return self.chances.look(self.answers(X, first))
+    def blended(self, scores: Array) -> Array:
+        return self.chances.look(scores)
 
 
 def influence_of(chances: Chances) -> Array:

@@ -508,9 +508,6 @@ def test_strings_and_users_own_rules(rng):
 
 def test_what_takes_one_setting_refuses_a_mixture(rng):
     X, y = stream(rng, "classification", n=60)
-    model = Classifier().fit(X, y)
-    with pytest.raises(AttributeError, match="blends the answers of several settings"):
-        model.explain(X[0])
     with pytest.raises(ValueError, match="mixes several settings"):
         evaluate.regret(Classifier(), X, y)
 
@@ -533,5 +530,4 @@ def test_a_class_per_task(task):
     assert hasattr(kind(), "decision_function") == (task == "classification")
     assert not hasattr(kind(), "score_samples")
     assert hasattr(kind(), "predict_proba") == (task == "classification")
-    assert not hasattr(kind(), "explain")
     assert hasattr(kind(), "predict_interval") == (task == "regression")

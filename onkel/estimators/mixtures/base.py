@@ -250,11 +250,3 @@ class Mixed(Estimator):
     def diagnostics_(self) -> dict[str, Any]:
         """What happened to the members, beside what was promised: see the guide for each key."""
         return report(self._mixture())
-
-    @property
-    def explain(self) -> Any:
-        """A mixture has none, and ``hasattr`` says so."""
-        raise AttributeError(
-            f"{type(self).__name__} blends the answers of several settings, which explain cannot "
-            "take apart. Let one of its members_ learn alone, and ask that one."
-        )

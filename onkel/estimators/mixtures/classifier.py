@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from onkel import inputs
 from onkel.estimators.base import Estimator
 from onkel.estimators.classifier import BaseClassifier
 from onkel.estimators.locks import locked
 from onkel.estimators.mixtures import banks
 from onkel.estimators.mixtures.base import Mixed
 from onkel.learner import Mixture, Odds
+
+if TYPE_CHECKING:
+    from onkel.explain import ClassExplanation
 
 
 class Classifier(Mixed, BaseClassifier):
@@ -95,6 +100,20 @@ class Classifier(Mixed, BaseClassifier):
     def _needs_link(self, learner: Any) -> bool:
         """A mixture's scores are odds."""
         return False
+
+    @locked
+    def explain(self, x: Any, top: int = 5) -> ClassExplanation:
+        """Say why one row gets its class, and which members say so.
+
+        See :class:`~onkel.explain.ClassExplanation`; its ``members`` are in the order of
+        :attr:`weights_`. What is explained is the margin of the mixture's own decision. `top` is
+        the number of terms, and of features with their usual values, that are shown.
+        """
+        found = super().explain(x, top)
+        rows = self._rows(inputs.as_rows(x, self._mixture().on_strings))
+        labels = self._classes.predictions(self._mixture().answers(rows)[0]).tolist()
+        each = zip(found.members, labels, strict=True)
+        return replace(found, members=tuple(replace(voice, says=v) for voice, v in each))
 
     @property
     @locked
