@@ -72,10 +72,9 @@ inline V larger(V a, V b) {
   return a > b ? a : b;
 }
 
-template <class V>
-inline V magnitude(V a) {
-  return a < V{} ? -a : a;
-}
+// Without the sign's bit: one operation, where a comparison and a choice would be three.
+inline VecF magnitude(VecF a) { return (VecF)((IntF)a & INT32_MAX); }
+inline VecD magnitude(VecD a) { return (VecD)((IntD)a & INT64_MAX); }
 
 template <class T>
 inline double sum_lanes(typename Simd<T>::Vec v) {
