@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.core import means
 from onkel.learner.mixture import Mixture, Part, resumed_parts
 from onkel.learner.settings import Settings
 from onkel.saved import Saved
@@ -25,8 +26,7 @@ class Votes(Mixture):
     def _mix(self, scores: Array, Y: Array) -> Array:
         return self._vote(scores, self._judge(mistakes(scores, Y)))
 
-    def scores(self, X: Any, first: int = 0) -> Array:
-        scores = self.answers(X, first)
+    def _look(self, scores: Array) -> Array:
         return self._vote(scores, np.broadcast_to(self.weights, scores.shape[:2]))
 
     def _vote(self, scores: Array, weights: Array) -> Array:
@@ -80,41 +80,22 @@ class Means(Mixture):
         self.usual = saved.array("usual", (self.columns,), np.float64, low=0.0)
 
     def _mix(self, scores: Array, Y: Array) -> Array:
-        errors = np.abs(scores - Y[:, None, :])
-        usual = self._follow(np.median(errors, axis=1))
-        scale = self.REACH * usual[1:, None, :]
-        with np.errstate(over="ignore"):
-            losses = np.minimum(errors / np.where(scale > 0, scale, 1.0), 1.0) ** 2
-        before = self._judge(np.where(scale > 0, losses, 0.0).mean(axis=2))
-        self.usual = usual[-1].copy()
-        return self._mean(scores, before, self.REACH * usual[:-1])
+        standing = self._standing()
+        mixed = means.learn(standing, scores, Y)
+        loss, gap, judged = standing.totals.tolist()
+        self.loss_total, self.gap_total, self.judged = loss, gap, int(judged)
+        return mixed
 
-    def _follow(self, errors: Array) -> Array:
-        """Return the usual error before the first row and after each."""
-        found = np.empty((len(errors) + 1, len(self.usual)))
-        found[0] = self.usual
-        for c, now in enumerate(self.usual.tolist()):
-            for t, error in enumerate(errors[:, c].tolist()):
-                now += (error - now) / min(self.judged + t + 1, self.HORIZON)
-                found[t + 1, c] = now
-        return found
+    def _look(self, scores: Array) -> Array:
+        return means.look(self._standing(), scores)
 
-    def scores(self, X: Any, first: int = 0) -> Array:
-        scores = self.answers(X, first)
-        weights = np.broadcast_to(self.weights, scores.shape[:2])
-        return self._mean(scores, weights, self.REACH * self.usual)
-
-    @staticmethod
-    def _mean(scores: Array, weights: Array, reach: Array) -> Array:
-        """Return weighted means, far answers moved to within `reach` of the weighted median."""
-        order = np.argsort(scores, axis=1, kind="stable")
-        total = np.cumsum(np.take_along_axis(weights[:, :, None], order, axis=1), axis=1)
-        middle = np.argmax(total >= 0.5 * total[:, -1:], axis=1)[:, None]
-        at = np.take_along_axis(order, middle, axis=1)
-        median = np.take_along_axis(scores, at, axis=1)
-        near = np.broadcast_to(reach, median[:, 0].shape)[:, None]
-        gap = np.clip(scores - median, -near, near)
-        return median[:, 0] + np.einsum("tm,tmc->tc", weights, gap)
+    def _standing(self) -> means.Standing:
+        """The weights and all else that moves with them, which change in place."""
+        totals = np.array([self.loss_total, self.gap_total, self.judged], np.float64)
+        return means.Standing(
+            self.weights, self.usual, self.losses, totals, self.rate, self.share, self.REACH,
+            float(self.HORIZON),
+        )  # fmt: skip
 
 
 def resumed_mixture(

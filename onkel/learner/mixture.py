@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from onkel.core.bank import fixed_share
 from onkel.learner.bank import Bank
 from onkel.learner.base import Learner
+from onkel.learner.mixture_row import MixtureRow, mixture_row
 from onkel.learner.resume import dump, opened, resumed_group, width_of
 from onkel.learner.settings import Settings
 from onkel.learner.transaction import Transaction
@@ -248,8 +249,9 @@ class Mixture:
                 scores[:, held] = self._by_member(told, held)
         return scores
 
-    def single_row(self) -> None:
-        """A mixture has no cheap way for single rows."""
+    def single_row(self) -> MixtureRow | None:
+        """Return what learns rows one by one the cheap way, if that is possible now."""
+        return mixture_row(self)
 
     # -- learning and predicting -----------------------------------------------------------------
 
@@ -265,6 +267,18 @@ class Mixture:
         """Judge the members and return the mixture's answers before each row [rows][outputs]."""
         raise NotImplementedError
 
+    def _look(self, scores: Array) -> Array:
+        """Return the mixture's answers to rows as things are [rows][outputs]."""
+        raise NotImplementedError
+
+    def _mix_one(self, scores: Array, y: Array) -> Array:
+        """The same as :meth:`_mix` for one row: [members][outputs], [outputs]."""
+        return self._mix(scores[None], y[None])[0]  # type: ignore[no-any-return]
+
+    def _look_one(self, scores: Array) -> Array:
+        """The same as :meth:`_look` for one row."""
+        return self._look(scores[None])[0]  # type: ignore[no-any-return]
+
     def _judge(self, losses: Array) -> Array:
         """Move the weights by the members' losses; return those that each trial was met with."""
         before, gap = fixed_share(losses, self.rate, self.share, self.weights)
@@ -276,7 +290,7 @@ class Mixture:
 
     def scores(self, X: Any, first: int = 0) -> Array:
         """Return the mixture's score of each row and output."""
-        raise NotImplementedError
+        return self._look(self.answers(X, first))
 
     def limits(self) -> Array:
         """A mixture has no threshold: 0 for each output."""
