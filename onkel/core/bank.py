@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,6 +150,56 @@ def steps(task: BankInput) -> BankOutput:
     return BankOutput(
         state, _by_row(score), _by_row(limit), _by_row(coef), kept.astype(bool),
         wiped.astype(bool), out.done, out.bad_row,
+    )  # fmt: skip
+
+
+# -- the fast lane ---------------------------------------------------------------------------------
+
+
+class BankBlock(NamedTuple):
+    """Rows as they came, and what goes with each; `eta` and `lam` are [members][rows]."""
+
+    first_trial: int
+    x: Array
+    y: Array
+    """[rows][outputs], the same for every member."""
+    weight: Array
+    eta: Array
+    lam: Array
+
+
+def members_of(programs: list[Program], members: list[MemberStepper], outputs: int) -> Any:
+    """Return a bank's members as the compiled core takes them."""
+    ends = ends_of(members, len(programs), outputs)
+    steppers, kernels = [m.native() for m in members], [m.kernel for m in members]
+    return core.compiled.Members(_programs(programs, ends), steppers, kernels, outputs)
+
+
+def lane(
+    members: Any, bound: tuple[Any, Any], ring: Any, state: Array, block: BankBlock,
+    out: core.BlockOutput, threads: int = 1,
+) -> int:  # fmt: skip
+    """Learn rows in place while nothing unusual happens (``src/bank_lane.hpp``); return how many.
+
+    `bound` is frame and terms; `ring` moves on with the terms, and none go.
+    """
+    compiled = core.compiled
+    made = compiled.BankBlockF if block.x.dtype == core.SINGLE else compiled.BankBlockD
+    return compiled.bank_lane(
+        members, *bound, ring, state, made(*block), compiled.BlockOutput(*out), threads
+    )
+
+
+def one(
+    members: Any, bound: tuple[Any, Any], ring: Any, state: Array, targets: core.Targets,
+    rows: core.Running | None, wanted: core.Running | None, scores: Array, limits: Array,
+) -> Any:  # fmt: skip
+    """Bind all that learning single rows needs; see :func:`onkel.core.one`."""
+    compiled = core.compiled
+    made = compiled.BankOneF if isinstance(bound[0], compiled.FrameF) else compiled.BankOneD
+    return made(
+        members, *bound, ring, state, compiled.Targets(*targets), rows and compiled.Moments(*rows),
+        wanted and compiled.Moments(*wanted), scores, limits,
     )  # fmt: skip
 
 

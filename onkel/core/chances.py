@@ -56,8 +56,15 @@ JOINT = 2
 """Joint experts, where there are members to join."""
 
 
+class _Bindable:
+    """Something to learn single rows with may be bound to it; that is no part of what it is."""
+
+    __slots__ = ("_one",)
+    _one: tuple[Any, Array] | None
+
+
 @dataclass
-class Chances:
+class Chances(_Bindable):
     """What is known of the links, the joint experts and the weights.
 
     Examples
@@ -161,8 +168,17 @@ class Chances:
 
     def __setattr__(self, name: str, value: Any) -> None:
         """An array that is replaced leaves nothing bound to the old one."""
-        self.__dict__.pop("_one", None)
-        self.__dict__[name] = value
+        object.__setattr__(self, "_one", None)
+        object.__setattr__(self, name, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what it is, without what is bound to it."""
+        return dict(vars(self))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Become what was pickled."""
+        for name, value in state.items():
+            setattr(self, name, value)
 
     def _unlink(self) -> None:
         """Let the links begin anew: what they compared has changed."""
@@ -221,11 +237,20 @@ class Chances:
 
     def learn_one(self, scores: Array, y: Array) -> Array:
         """Answer one row and learn it; the answer lies where the next one will."""
-        held = self.__dict__.get("_one")
-        if held is None:
-            held = self._one = self.bound(), np.empty(self.outputs)
-        held[0].learn(scores, y, held[1])
-        return held[1]
+        bound, out = self._one or self._bind()
+        bound.learn(scores, y, out)
+        return out
+
+    def look_one(self, scores: Array) -> Array:
+        """Answer one row; the answer lies where the next one will."""
+        bound, out = self._one or self._bind()
+        bound.look(scores, out)
+        return out
+
+    def _bind(self) -> tuple[Any, Array]:
+        held = self if self.link.flags.writeable else self.copy()  # of a file that is mapped
+        self._one = found = held.bound(), np.empty(self.outputs)
+        return found
 
     def look(self, scores: Array) -> Array:
         """Return what is told of rows as things are."""

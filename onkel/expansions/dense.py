@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from onkel import core
 from onkel.core import Queries
 from onkel.core.frame import Frame
-from onkel.core.layout import LANES
+from onkel.core.layout import LANES, Program
 from onkel.expansions.loose_terms import LooseRows
 from onkel.expansions.ring_files import dumped, restore
 from onkel.expansions.undo_log import UndoLog
@@ -351,15 +351,18 @@ class DenseTerms:
         out: core.BlockOutput, threads: int = 1,
     ) -> int:  # fmt: skip
         """Learn rows in place, as many as go without anything unusual; return how many."""
-        rows, oldest, cap = len(block.x), int(block.oldest[-1]), window.cap
-        if min(self.count + rows, cap) > len(self.births):
-            self._grow(min(self.count + rows, cap))
-        if self.undo_log is not None:
-            self._note_ring(window.budget.may_go(self, rows, cap, oldest), rows)
-        ring = core.ring_of(self.head, self.count, cap, window.budget.code)
-        done = core.lane(*self._bound(), ring, state, stepper, block, out, threads)
+        ring = self.ring_for(window, len(block.x), int(block.oldest[-1]))
+        done = core.lane(self._program(), *self.bound(), ring, state, stepper, block, out, threads)
         self.head, self.count = ring.head, ring.count
         return done
+
+    def ring_for(self, window: BoundWindow, rows: int, oldest: int) -> Any:
+        """Make room for so many rows, note what they may overwrite; return the core's ring."""
+        if min(self.count + rows, window.cap) > len(self.births):
+            self._grow(min(self.count + rows, window.cap))
+        if self.undo_log is not None:
+            self._note_ring(window.budget.may_go(self, rows, window.cap, oldest), rows)
+        return core.ring_of(self.head, self.count, window.cap, window.budget.code)
 
     def _note_ring(self, going: int, coming: int) -> None:
         """Note what the next rows may overwrite: so many of the oldest, so many behind the last."""
@@ -375,12 +378,17 @@ class DenseTerms:
             (self.births, (panel * LANES + lane,)),
         )  # fmt: skip
 
-    def _bound(self) -> tuple[Any, Any, Any]:
-        """Program, frame and arrays, as the compiled core takes them."""
+    def _program(self) -> Program:
+        program = self.kernel.program()
+        assert program is not None  # or there is no lane
+        return program
+
+    def bound(self) -> tuple[Any, Any]:
+        """Frame and arrays, as the compiled core takes them."""
         if self.weights is None:
             self.weights = self.coef.astype(self.frame.dtype)
         terms = core.terms_of(self.panels, self.norms, self.coef, self.weights, self.births)
-        return self.kernel.program(), core.frame_of(self.frame), terms
+        return core.frame_of(self.frame), terms
 
     def one(
         self, window: BoundWindow, state: Array, stepper: core.Stepper, targets: core.Targets,
@@ -388,4 +396,5 @@ class DenseTerms:
     ) -> Any:  # fmt: skip
         """Return what learns single rows into these terms, in place."""
         ring = core.ring_of(self.head, self.count, window.cap, window.budget.code)
-        return core.one(*self._bound(), ring, state, stepper, targets, rows, wanted, scores, limits)
+        bound = (self._program(), *self.bound(), ring)
+        return core.one(*bound, state, stepper, targets, rows, wanted, scores, limits)

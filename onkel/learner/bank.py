@@ -22,6 +22,7 @@ from onkel.expansions.dense import DenseTerms
 from onkel.expansions.window import Window
 from onkel.kernels import Kernel
 from onkel.learner.engines.bank import MEMBERS
+from onkel.learner.engines.bank_lane import BANK_LANE
 from onkel.learner.merging.adding_members import AddingMembers
 from onkel.learner.settings import Settings
 from onkel.learner.term_learner import TermLearner
@@ -75,7 +76,7 @@ class Bank(TermLearner):
     Outputs stand member by member: those of member i in the columns ``i * outputs`` onwards.
     """
 
-    engines: ClassVar[tuple[Any, ...]] = (MEMBERS,)
+    engines: ClassVar[tuple[Any, ...]] = (BANK_LANE, MEMBERS)
     adding: ClassVar[Any] = AddingMembers
 
     def __init__(
@@ -137,6 +138,15 @@ class Bank(TermLearner):
             core_bank.MemberStepper(m.loss, m.rule, m.intercept, self.programs.index(p))
             for m, p in zip(self.members, programs, strict=True)
         ]
+        built_in = all(stepper.native() is not None for stepper in self.steppers)
+        self.in_lane = built_in and bool(self.terms.has_lane)
+
+    def native(self) -> Any:
+        """Return the members as the compiled core takes them."""
+        return core_bank.members_of(self.programs, self.steppers, self.outputs)
+
+    def single_row(self) -> None:
+        """Single rows come to a bank as part of a mixture; see ``mixture_row.py``."""
 
     # -- outputs -------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel import bounds
-from onkel.core.bank import fixed_share
+from onkel.core import means
 from onkel.learner.merging.mixtures import mean_weights
 from onkel.learner.mixture import Mixture, Part
 from onkel.learner.settings import Settings
@@ -115,33 +115,11 @@ class Means(Mixture):
     # -- rows ----------------------------------------------------------------------------------
 
     def _mix(self, scores: Array, Y: Array) -> Array:
-        errors = np.abs(scores - Y[:, None, :])
-        usual = self._follow(np.median(errors, axis=1))
-        scale = self.REACH * usual[1:, None, :]
-        with np.errstate(over="ignore"):
-            losses = np.minimum(errors / np.where(scale > 0, scale, 1.0), 1.0) ** 2
-        before = self._judge(np.where(scale > 0, losses, 0.0).mean(axis=2))
-        self.usual = usual[-1].copy()
-        return self._mean(scores, before, self.REACH * usual[:-1])
-
-    def _judge(self, losses: Array) -> Array:
-        """Move the weights by the members' losses; return those that each trial was met with."""
-        before, gap = fixed_share(losses, self.rate, self.share, self.weights)
-        self._losses = running_sums(self._losses, losses)
-        self._loss_total = float(running_sums(self._loss_total, (before * losses).sum(axis=1)))
-        self.gap_total = float(running_sums(self.gap_total, gap))
-        self.judged += len(losses)
-        return before
-
-    def _follow(self, errors: Array) -> Array:
-        """Return the usual error before the first row and after each."""
-        found = np.empty((len(errors) + 1, len(self.usual)))
-        found[0] = self.usual
-        for c, now in enumerate(self.usual.tolist()):
-            for t, error in enumerate(errors[:, c].tolist()):
-                now += (error - now) / min(self.judged + t + 1, self.HORIZON)
-                found[t + 1, c] = now
-        return found
+        standing = self._standing()
+        mixed = means.learn(standing, scores, Y)
+        loss, gap, judged = standing.totals.tolist()
+        self._loss_total, self.gap_total, self.judged = loss, gap, int(judged)
+        return mixed
 
     def outlook(self, X: Any, first: int = 0) -> tuple[Array, Array]:
         """Return the answers to rows, and the half-widths of the intervals around them."""
@@ -153,27 +131,15 @@ class Means(Mixture):
         return self.widths.follow(answers, _apart(scores, answers), np.abs(Y - answers))
 
     def blended(self, scores: Array) -> Array:
-        weights = np.broadcast_to(self.weights, scores.shape[:2])
-        return self._mean(scores, weights, self.REACH * self.usual)
+        return means.look(self._standing(), scores)
 
-    @staticmethod
-    def _mean(scores: Array, weights: Array, reach: Array) -> Array:
-        """Return weighted means, far answers moved to within `reach` of the weighted median."""
-        order = np.argsort(scores, axis=1, kind="stable")
-        total = np.cumsum(np.take_along_axis(weights[:, :, None], order, axis=1), axis=1)
-        middle = np.argmax(total >= 0.5 * total[:, -1:], axis=1)[:, None]
-        at = np.take_along_axis(order, middle, axis=1)
-        median = np.take_along_axis(scores, at, axis=1)
-        near = np.broadcast_to(reach, median[:, 0].shape)[:, None]
-        gap = np.clip(scores - median, -near, near)
-        return median[:, 0] + np.einsum("tm,tmc->tc", weights, gap)
-
-
-def running_sums(start: Any, values: Array) -> Any:
-    """Add values one after another: the same bits however they were cut into calls."""
-    if not len(values):
-        return start
-    return np.cumsum(np.concatenate([np.asarray(start)[None], values]), axis=0)[-1]
+    def _standing(self) -> means.Standing:
+        """The weights and all else that moves with them, which change in place."""
+        totals = np.array([self._loss_total, self.gap_total, self.judged], np.float64)
+        return means.Standing(
+            self.weights, self.usual, self._losses, totals, self.rate, self.share, self.REACH,
+            float(self.HORIZON),
+        )  # fmt: skip
 
 
 def _apart(scores: Array, answers: Array) -> Array:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from onkel.clock import is_duration
 from onkel.learner.bank import Bank
 from onkel.learner.base import Learner
+from onkel.learner.mixture_row import MixtureRow, mixture_row
 from onkel.learner.resume import dump, opened, resumed_group, width_of
 from onkel.learner.settings import Settings
 from onkel.learner.transaction import Transaction
@@ -298,8 +299,9 @@ class Mixture:
                 scores[:, held] = self._by_member(told, held)
         return scores
 
-    def single_row(self) -> None:
-        """A mixture has no cheap way for single rows."""
+    def single_row(self) -> MixtureRow | None:
+        """Return what learns rows one by one the cheap way, if that is possible now."""
+        return mixture_row(self)
 
     # -- learning and predicting -----------------------------------------------------------------
 
@@ -315,6 +317,16 @@ class Mixture:
     def _mix(self, scores: Array, Y: Array) -> Array:
         """Judge the members and return the mixture's answers before each row [rows][outputs]."""
         raise NotImplementedError
+
+    def _mix_one(self, scores: Array, y: Array) -> Array:
+        """Judge the members by one row: [members][outputs], [outputs]; return the answer before."""
+        answer = self._mix(scores[None], y[None])
+        self._widths(scores[None], answer, y[None])
+        return answer[0]
+
+    def _look_one(self, scores: Array) -> Array:
+        """The same as :meth:`blended` for one row."""
+        return self.blended(scores[None])[0]
 
     def scores(self, X: Any, first: int = 0) -> Array:
         """Return the mixture's score of each row and output."""

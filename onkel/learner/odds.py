@@ -93,6 +93,13 @@ class Odds(Mixture):
         self.judged += len(Y)
         return self.chances.learn(scores, Y)
 
+    def _mix_one(self, scores: Array, y: Array) -> Array:
+        self.judged += 1
+        return self.chances.learn_one(scores, y)
+
+    def _look_one(self, scores: Array) -> Array:
+        return self.chances.look_one(scores)
+
     def blended(self, scores: Array) -> Array:
         return self.chances.look(scores)
 

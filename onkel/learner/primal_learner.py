@@ -7,9 +7,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel import core
 from onkel.core import numpy_core
 from onkel.core.frame import Frame
 from onkel.core.layout import Field
+from onkel.expansions.weights import Coordinates
 from onkel.learner.base import Learner
 from onkel.learner.engines.primal import PRIMAL
 from onkel.learner.merging.adding_weights import AddingWeights
@@ -22,11 +24,12 @@ Array = NDArray[Any]
 class PrimalLearner(Learner):
     """f = w . features(x); see :class:`~onkel.learner.base.Learner`.
 
-    Nothing is changed in place: a block makes new weights.
+    A block makes new weights; only single rows, as part of a mixture, change them in place.
     """
 
     engines: ClassVar[tuple[Any, ...]] = (PRIMAL,)
     adding: ClassVar[Any] = AddingWeights
+    shared: ClassVar[tuple[str, ...]] = (*Learner.shared, "theta", "total")
 
     def open(self, frame: Frame) -> None:
         """Make what f is stored in."""
@@ -38,6 +41,7 @@ class PrimalLearner(Learner):
             )
         self._frame = frame
         self.map: Any = self.settings.expansion.open(self.kernel, frame)
+        self.stepper = core.Stepper(self.loss, self.rule, self.settings.intercept)
         self.theta = np.zeros((0, self.map.count + 1))
         self.total = np.zeros((0, self.map.count + 1))
 
@@ -55,6 +59,12 @@ class PrimalLearner(Learner):
     def nbytes(self) -> int:
         """Memory of weights and centres."""
         return int(self.theta.nbytes + self.total.nbytes + self.map.nbytes)
+
+    @property
+    def in_rows(self) -> bool:
+        """Whether single rows can move these weights as part of a mixture."""
+        plain = isinstance(self.map, Coordinates) and not self.settings.average
+        return plain and self.stepper.native() is not None
 
     def insert_column(self, old: int) -> None:
         """Make room for one more output, starting at 0."""
@@ -161,8 +171,8 @@ class PrimalLearner(Learner):
 
     def dump_f(self) -> dict[str, Any]:
         """Return what a file must hold of f."""
-        total = {"total": self.total} if self.settings.average else {}
-        return {"map": self.map.dump(), "theta": self.theta, **total}
+        total = {"total": self.total.copy()} if self.settings.average else {}
+        return {"map": self.map.dump(), "theta": self.theta.copy(), **total}
 
     def restore_f(self, saved: Saved, frame: Frame) -> None:
         """Become the f that a file holds, in its frame; t and the outputs' state are known."""

@@ -12,6 +12,7 @@ from onkel.learner.engines.lane import EVERY
 from onkel.scaling import next_refresh
 
 if TYPE_CHECKING:
+    from onkel.learner.base import Learner
     from onkel.learner.term_learner import TermLearner
 
 CHUNK = 256
@@ -31,15 +32,12 @@ class SingleRow:
         self.dtype, self.duration = learner.dtype, learner.rule.duration
         self.first = 0
         self.rates: list[float] = []
-        targets, scale, c = learner.targets, learner.settings.scale, learner.columns
+        c = learner.columns
         self.scores, limits = np.zeros((2, c))
-        units = (targets.center, targets.spread) if targets.active else (np.zeros(c), np.ones(c))
         self.bound = learner.terms.one(
             learner.window, learner.state,
             core.Stepper(learner.loss, learner.rule, learner.settings.intercept),
-            core.Targets(*units),
-            learner.moments.running() if scale or learner.moments.gaps else None,
-            targets.moments.running() if targets.active else None, self.scores, limits,
+            units(learner), row_moments(learner), target_moments(learner), self.scores, limits,
         )  # fmt: skip
         self._learn = self.bound.learn if c == 1 else self.bound.learn_all
 
@@ -112,6 +110,24 @@ class SingleRow:
         self.lams = self.learner.rule.lams(trials).tolist()
         self.oldest = self.learner.window.oldest(trials).tolist()
         return True
+
+
+def units(learner: Learner) -> core.Targets:
+    """Return the units of a learner's targets; 0 and 1 where there are none."""
+    targets, c = learner.targets, learner.columns
+    plain = np.zeros(c), np.ones(c)
+    return core.Targets(*((targets.center, targets.spread) if targets.active else plain))
+
+
+def row_moments(learner: Learner) -> core.Running | None:
+    """Return the moments of a learner's rows, None where none are kept."""
+    kept = learner.settings.scale or learner.moments.gaps
+    return learner.moments.running() if kept else None
+
+
+def target_moments(learner: Learner) -> core.Running | None:
+    """Return the moments of a learner's targets, None where none are kept."""
+    return learner.targets.moments.running() if learner.targets.active else None
 
 
 def plain_row(row: Any, dtype: Any) -> Any:

@@ -6,7 +6,7 @@ import naive
 import numpy as np
 import pytest
 
-from onkel import Classifier, core, kernels, losses, rules
+from onkel import Regressor, core, kernels, losses, rules
 from onkel.core import bank
 from onkel.core.bank import fixed_share
 from onkel.core.frame import Frame
@@ -124,5 +124,5 @@ def test_weights_stay_weights_at_any_rate(rng, rate):
         truth = 0.99 * np.exp(log) / np.exp(log).sum() + 0.01 / 4
     np.testing.assert_allclose(weights, truth, rtol=1e-9)
     assert np.all(np.isfinite(gap)) and gap.min() > -1e-9
-    model = Classifier(rate=rate).partial_fit(losses, losses[:, 0] > 0.5)
+    model = Regressor(rate=rate).partial_fit(losses, losses[:, 0])
     assert model.weights_.sum() == pytest.approx(1.0)

@@ -156,6 +156,24 @@ struct Lane {
   int64_t done;
 };
 
+// What decides the steps of one member of a bank, and the number of its kernel.
+struct BankMember {
+  Loss loss;
+  Rule rule;
+  bool intercept;
+  int64_t kernel;
+};
+
+// The same for a bank: outputs stand member by member. The ring is not full, and `rows` learned
+// fill it at most. `program`, `loss`, `rule` and what goes with them are not looked at.
+template <class T>
+struct BankLane : Lane<T> {
+  Programs programs;
+  const BankMember* members;  // in the order of their kernels
+  int64_t sharing, outputs;   // members, and outputs of each
+  int64_t stride;             // eta and lam are [members][stride]; y is [rows][outputs]
+};
+
 // What a detector was asked for (onkel/core/density.py says what each number means).
 struct DensityPlan {
   double nu, memory;
@@ -198,6 +216,10 @@ struct Table {
   void (*lane_d)(Lane<double>&);
   bool (*look_f)(Lane<float>&);
   bool (*look_d)(Lane<double>&);
+  void (*bank_lane_f)(BankLane<float>&);
+  void (*bank_lane_d)(BankLane<double>&);
+  bool (*bank_look_f)(BankLane<float>&);
+  bool (*bank_look_d)(BankLane<double>&);
   TreeTable trees;
   void (*evaluate)(Program, const double*, const double*, const double*, int64_t, double*);
   void (*bank_sums_f)(Programs, Queries<float>, Panels<float>, const float*, int64_t, double*);

@@ -24,19 +24,25 @@ inline Needs needs_of_all(const Programs& programs) {
 constexpr int64_t kBankFlush = 16;  // panels whose sums stay in the rows' own type
 
 // Adds one panel to the sums of columns first ... last - 1, kept as vectors [column][row]; the
-// kernel values come from `value(place in the tile)`, straight out of registers.
+// kernel values come from `value(place in the tile)`, straight out of registers. Two rows share
+// each load of a coefficient where there are registers for it.
 template <class T, int R, class Value>
 inline void add_columns(const T* coef, int64_t first, int64_t last, typename Simd<T>::Vec* sums,
                         Value value) {
   using V = typename Simd<T>::Vec;
-  constexpr int W = Simd<T>::width, N = kLanes / W;
-  for (int r = 0; r < R; ++r) {
-    V k[N];
-    for (int l = 0; l < N; ++l) k[l] = value(r * kLanes + l * W);
+  constexpr int W = Simd<T>::width, N = kLanes / W, P = kBytes == 64 && R % 2 == 0 ? 2 : 1;
+  for (int r = 0; r < R; r += P) {
+    V k[P][N];
+    for (int i = 0; i < P; ++i)
+      for (int l = 0; l < N; ++l) k[i][l] = value((r + i) * kLanes + l * W);
     for (int64_t c = first; c < last; ++c) {
-      V sum = sums[c * R + r];
-      for (int l = 0; l < N; ++l) sum = sum + k[l] * load<V>(coef + c * kLanes + l * W);
-      sums[c * R + r] = sum;
+      V sum[P];
+      for (int i = 0; i < P; ++i) sum[i] = sums[c * R + r + i];
+      for (int l = 0; l < N; ++l) {
+        const V a = load<V>(coef + c * kLanes + l * W);
+        for (int i = 0; i < P; ++i) sum[i] = sum[i] + k[i][l] * a;
+      }
+      for (int i = 0; i < P; ++i) sums[c * R + r + i] = sum[i];
     }
   }
 }
@@ -104,47 +110,62 @@ inline void fill_values(const Programs& programs, int64_t i, Tile<T, R>& tile) {
   });
 }
 
-// Sums of one group of up to R rows over all panels, added to out[row][column].
+// Vectors [group][column][row] where sums are kept, with the alignment that vectors want and
+// calloc does not promise.
 template <class T, int R>
-inline void bank_group(const Programs& programs, const Needs& needs, const Group<T, R>& g,
-                       const Panels<T>& panels, const T* coef, int64_t columns, int64_t rows,
-                       Tile<T, R>& tile, typename Simd<T>::Vec* sums, double* out) {
+struct BankSums {
   using V = typename Simd<T>::Vec;
-  for (int64_t i = 0; i < columns * R; ++i) sums[i] = V{};
+  BankSums(int64_t columns, int groups)
+      : room(columns * R * groups * static_cast<int64_t>(sizeof(V)) + 64),
+        at(reinterpret_cast<V*>((reinterpret_cast<uintptr_t>(room.data) + 63) / 64 * 64)) {}
+  Memory<char> room;
+  V* at;
+};
+
+// Sums of up to `rows` rows in groups of R over all panels, added to out[row][column]. A panel
+// meets all groups while it is near.
+template <class T, int R>
+inline void bank_groups(const Programs& programs, const Needs& needs, const Group<T, R>* groups,
+                        int64_t rows, const Panels<T>& panels, const T* coef, int64_t columns,
+                        Tile<T, R>& tile, typename Simd<T>::Vec* sums, double* out) {
+  const int64_t count = (rows + R - 1) / R;
   for (int64_t p = 0; p < panels.used; ++p) {
     const int64_t panel = (panels.first + p) % panels.capacity;
-    fill_statistics<T, R>(tile, g, panels.values + panel * g.d * kLanes,
-                          panels.norms + panel * kLanes, needs);
-    for (int64_t i = 0; i < programs.count; ++i)
-      add_kernel<T, R>(programs, i, tile, coef + panel * columns * kLanes, sums);
+    for (int64_t g = 0; g < count; ++g) {
+      fill_statistics<T, R>(tile, groups[g], panels.values + panel * groups[g].d * kLanes,
+                            panels.norms + panel * kLanes, needs);
+      for (int64_t i = 0; i < programs.count; ++i)
+        add_kernel<T, R>(programs, i, tile, coef + panel * columns * kLanes, sums + g * columns * R);
+    }
     if ((p + 1) % kBankFlush && p + 1 < panels.used) continue;
-    for (int64_t c = 0; c < columns; ++c)
-      for (int r = 0; r < R; ++r) {
-        if (r < rows) out[r * columns + c] += sum_lanes<T>(sums[c * R + r]);
-        sums[c * R + r] = V{};
-      }
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t c = 0; c < columns; ++c)
+        out[row * columns + c] += sum_lanes<T>(sums[(row / R * columns + c) * R + row % R]);
+    std::fill_n(sums, count * columns * R, typename Simd<T>::Vec{});
   }
 }
+
+constexpr int kBankGroups = 4;  // groups of rows that meet a panel together
 
 template <class T, int R>
 inline void bank_rows(const Programs& programs, const Queries<T>& queries, const Panels<T>& panels,
                       const T* coef, int64_t columns, int64_t first, int64_t last, double* out) {
-  using V = typename Simd<T>::Vec;
   Tile<T, R> tile;
-  Memory<T> memory(2 * R * queries.d);
-  // Vectors want their own alignment, which calloc does not promise.
-  Memory<char> room(columns * R * static_cast<int64_t>(sizeof(V)) + 64);
-  auto* sums = reinterpret_cast<V*>((reinterpret_cast<uintptr_t>(room.data) + 63) / 64 * 64);
-  Group<T, R> g;
-  g.d = queries.d;
-  g.width = queries.width;
-  g.q = memory.data;
-  g.v = g.q + R * queries.d;
+  Memory<T> memory(2 * R * queries.d * kBankGroups);
+  BankSums<T, R> sums(columns, kBankGroups);
+  Group<T, R> groups[kBankGroups];
+  for (int g = 0; g < kBankGroups; ++g) {
+    groups[g].d = queries.d;
+    groups[g].width = queries.width;
+    groups[g].q = memory.data + 2 * g * R * queries.d;
+    groups[g].v = groups[g].q + R * queries.d;
+  }
   const Needs needs = needs_of_all(programs);
-  for (int64_t row = first; row < last; row += R) {
-    fill_group(g, queries, row);
-    bank_group<T, R>(programs, needs, g, panels, coef, columns, std::min<int64_t>(R, last - row),
-                     tile, sums, out + row * columns);
+  for (int64_t row = first; row < last; row += kBankGroups * R) {
+    const int64_t rows = std::min<int64_t>(kBankGroups * R, last - row);
+    for (int64_t g = 0; g * R < rows; ++g) fill_group(groups[g], queries, row + g * R);
+    bank_groups<T, R>(programs, needs, groups, rows, panels, coef, columns, tile, sums.at,
+                      out + row * columns);
   }
 }
 
@@ -153,12 +174,10 @@ inline void bank_rows(const Programs& programs, const Queries<T>& queries, const
 template <class T>
 void bank_sums(Programs programs, Queries<T> queries, Panels<T> panels, const T* coef,
                int64_t columns, double* out) {
-  const int64_t rest = queries.rows % kTile, full = queries.rows - rest;
+  const int64_t rest = queries.rows % kTile, full = queries.rows - (rest == 1);
   std::fill_n(out, queries.rows * columns, 0.0);
-  if (full) bank_rows<T, kTile>(programs, queries, panels, coef, columns, 0, full, out);
-  if (rest > 1)
-    bank_rows<T, kTile>(programs, queries, panels, coef, columns, full, queries.rows, out);
-  else if (rest)
+  bank_rows<T, kTile>(programs, queries, panels, coef, columns, 0, full, out);
+  if (rest == 1)
     bank_rows<T, 1>(programs, queries, panels, coef, columns, full, queries.rows, out);
 }
 

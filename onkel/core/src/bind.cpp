@@ -140,6 +140,9 @@ void bind_steps(nb::module_& m);    // in bind_steps.cpp
 void bind_tree(nb::module_& m);     // in bind_tree.cpp
 void bind_lane(nb::module_& m);     // in bind_lane.cpp
 void bind_bank(nb::module_& m);     // in bind_bank.cpp
+void bind_bank_lane(nb::module_& m);    // in bind_bank_lane.cpp
+void bind_primal_rows(nb::module_& m);  // in bind_primal_rows.cpp
+void bind_means(nb::module_& m);        // in bind_means.cpp
 void bind_density(nb::module_& m);  // in bind_density.cpp
 void bind_chances(nb::module_& m);  // in bind_chances.cpp
 
@@ -157,6 +160,9 @@ NB_MODULE(_native, m) {
   bind_tree(m);
   bind_lane(m);
   bind_bank(m);
+  bind_bank_lane(m);
+  bind_primal_rows(m);
+  bind_means(m);
   bind_density(m);
   bind_chances(m);
 }

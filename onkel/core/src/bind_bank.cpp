@@ -2,26 +2,13 @@
 // scalar steps of every member, and the mixing of their answers.
 #include <cmath>
 
-#include "bind.hpp"
+#include "bind_bank.hpp"
+#include "share.hpp"
 #include "threads.hpp"
 
 namespace {
 
 using namespace seam;
-
-// Kernels, and the columns that each serves.
-struct Programs {
-  Programs(const std::vector<Program>& of, const std::vector<int64_t>& ends) : of(of), ends(ends) {
-    require(!of.empty() && of.size() == ends.size(), "each kernel has its columns");
-    require(std::is_sorted(ends.begin(), ends.end()) && ends.front() >= 0, "columns in order");
-    for (const auto& program : this->of) list.push_back(program.view());
-  }
-  onkel::Programs view() const { return {list.data(), ends.data(), whole(list.size())}; }
-
-  std::vector<Program> of;
-  std::vector<int64_t> ends;
-  std::vector<onkel::Program> list;
-};
 
 template <class T>
 void check_fit(const Programs& programs, const Queries<T>& queries, const Panels<T>& panels) {
@@ -225,20 +212,9 @@ void fixed_share(const In<double>& losses, double rate, double share, const Out<
   const size_t n = losses.shape(0), m = losses.shape(1);
   double* w = weights.data();
   nb::gil_scoped_release release;
-  for (size_t t = 0; t < n; ++t) {
-    const double* loss = losses.data() + t * m;
-    double total = 0, mean = 0, least = HUGE_VAL;  // of those that count: nothing overflows
-    for (size_t i = 0; i < m; ++i) {
-      before.data()[t * m + i] = w[i];
-      mean += w[i] * loss[i];
-      if (w[i] > 0) least = std::min(least, loss[i]);
-    }
-    for (size_t i = 0; i < m; ++i)
-      total += w[i] *= w[i] > 0 ? std::exp(-rate * (loss[i] - least)) : 0;
-    gap.data()[t] = mean - least + std::log(total) / rate;
-    for (size_t i = 0; i < m; ++i)
-      w[i] = (1 - share) * (w[i] / total) + share / static_cast<double>(m);
-  }
+  for (size_t t = 0; t < n; ++t)
+    gap.data()[t] =
+        onkel::share_step(losses.data() + t * m, m, rate, share, w, before.data() + t * m);
 }
 
 template <class T>

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <optional>
 
-#include "bind.hpp"
+#include "bind_lane.hpp"
 
 namespace {
 
@@ -25,44 +25,6 @@ bool look_at(onkel::Lane<T>& k) {
     return onkel::current_table().look_d(k);
 }
 
-// All that a learner is between two refreshes of its frame: what the lane reads and changes.
-template <class T>
-onkel::Lane<T> lane_of(const Program& program, const Frame<T>& frame, const Terms<T>& terms,
-                       const Ring& ring, const Out<double>& state, const Stepper& stepper) {
-  const int64_t slots = terms.slots();
-  require(frame.features() == terms.features(), "frame and terms differ in features");
-  require(has(state, terms.columns() * onkel::kFields), "state must be [columns][fields]");
-  require(ring.count <= slots && ring.head < std::max<int64_t>(slots, 1),
-          "the ring reaches beyond its terms");
-  onkel::Lane<T> k{};
-  k.program = program.view();
-  k.d = terms.features();
-  k.columns = terms.columns();
-  k.center = frame.center.data();
-  k.unit = frame.unit.data();
-  k.width = frame.width.data();
-  k.shift = frame.shift.data();
-  k.width_t = frame.width_t.data();
-  k.invariant = frame.invariant;
-  k.clip = frame.clip;
-  k.panels = terms.panels.data();
-  k.norms = terms.norms.data();
-  k.coef = terms.coef.data();
-  k.weights = terms.weights.data();
-  k.births = terms.births.data();
-  k.capacity = slots / onkel::kLanes;
-  k.head = ring.head;
-  k.count = ring.count;
-  k.cap = ring.cap;
-  k.budget = ring.budget;
-  k.state = state.data();
-  k.loss = stepper.loss;
-  k.rule = stepper.rule;
-  k.intercept = stepper.intercept;
-  k.needs_norm = stepper.needs_norm;
-  return k;
-}
-
 // Rows as they came, and what goes with each.
 template <class T>
 struct Block {
@@ -79,12 +41,6 @@ struct Block {
   In<T> x;
   In<double> y, weight, eta, lam;
   In<int64_t> oldest;
-};
-
-// Where scores and limits before each step are left, and which rows became terms.
-struct BlockOutput {
-  Out<double> score, limit;
-  Out<uint8_t> kept;
 };
 
 // Returns how many rows were learned; the ring moves on with them.
@@ -116,11 +72,6 @@ int64_t lane(const Program& program, const Frame<T>& frame, const Terms<T>& term
   ring.count = k.count;
   return k.done;
 }
-
-// The standardisation of the targets: center 0 and spread 1 without.
-struct Targets {
-  In<double> center, spread;
-};
 
 // A learner between two refreshes of its frame, which takes rows one by one.
 template <class T>
@@ -173,7 +124,7 @@ class One {
 
   // Leaves the scores of a row as things are; false if it is not for here.
   bool look(const In<T>& x) {
-    if (!fits(x)) return false;
+    if (!fits(x, k_.d)) return false;
     k_.x = x.data();
     if (!look_at(k_)) return false;
     return in_raw_units();
@@ -186,7 +137,7 @@ class One {
  private:
   bool take(const In<T>& x, const double* y, int64_t t, double eta, double lam, int64_t oldest,
             double fade) {
-    if (!fits(x)) return false;
+    if (!fits(x, k_.d)) return false;
     for (int64_t c = 0; c < k_.columns; ++c) {
       const double scale = std::fabs(k_.state[c * onkel::kFields + onkel::kFieldScale]);
       if (!(std::fabs(y[c]) <= 1e150) || scale < 1e-3 || scale > 1e3)
@@ -213,14 +164,6 @@ class One {
       k_.score[c] = targets_.center.data()[c] + spread * k_.score[c];
       fine &= std::isfinite(k_.score[c]);
     }
-    return fine;
-  }
-
-  bool fits(const In<T>& x) const {
-    if (x.ndim() != 1 || static_cast<int64_t>(x.size()) != k_.d) return false;
-    const T most = static_cast<T>(std::min(1e152, 3e38 * (sizeof(T) == 4 ? 1 : 1e300)));
-    bool fine = true;
-    for (size_t j = 0; j < x.size(); ++j) fine &= std::fabs(x.data()[j]) <= most;
     return fine;
   }
 

@@ -150,10 +150,10 @@ inline void take_terms(const Lane<T>& k, int64_t start, int64_t n, const Rows<T,
   side_by_side(k, n, at, h);
 }
 
-// k of one tile's rows at another's, [R][R] from lane 0 of the tile on.
+// What one tile's rows and another's have between them, [R][R] from lane 0 of the tile on.
 template <class T, int R>
-inline const T* among(const Lane<T>& k, const Needs& needs, const RowTile<T, R>& h,
-                      const RowTile<T, R>& o, Tile<T, 1>& tile) {
+inline void compare(const Lane<T>& k, const Needs& needs, const RowTile<T, R>& h,
+                    const RowTile<T, R>& o, Tile<T, 1>& tile) {
   static_assert(R * R <= kLanes);
   typedef T Row __attribute__((vector_size(R * sizeof(T))));
   const bool direct = needs.dist2 && !needs.dot && k.d <= kDirect;
@@ -186,14 +186,20 @@ inline const T* among(const Lane<T>& k, const Needs& needs, const RowTile<T, R>&
         tile.dist1[i * R + j] = dist1[i][j];
       }
   }
+}
+
+// k of one tile's rows at another's, laid out in the same way.
+template <class T, int R>
+inline const T* among(const Lane<T>& k, const Needs& needs, const RowTile<T, R>& h,
+                      const RowTile<T, R>& o, Tile<T, 1>& tile) {
+  compare<T, R>(k, needs, h, o, tile);
   evaluate<T, 1>(tile, k.program);
   return tile.slot[0];
 }
 
-// Calls visit(panel, kernel values [R][kLanes]) for every panel that holds terms.
-template <class T, int R, class Visit>
-inline void over_panels(const Lane<T>& k, const Needs& needs, RowTile<T, R>& h, Tile<T, R>& tile,
-                        Visit visit) {
+// A tile's rows as sums over panels take them.
+template <class T, int R>
+inline Group<T, R> group_of(const Lane<T>& k, const RowTile<T, R>& h) {
   Group<T, R> g;
   g.q = h.q;
   g.v = h.v;
@@ -203,7 +209,21 @@ inline void over_panels(const Lane<T>& k, const Needs& needs, RowTile<T, R>& h, 
   }
   g.width = k.width_t;
   g.d = k.d;
-  const int64_t used = std::min((k.head % kLanes + k.count + kLanes - 1) / kLanes, k.capacity);
+  return g;
+}
+
+// How many panels hold terms.
+template <class T>
+inline int64_t used_panels(const Lane<T>& k) {
+  return std::min((k.head % kLanes + k.count + kLanes - 1) / kLanes, k.capacity);
+}
+
+// Calls visit(panel, kernel values [R][kLanes]) for every panel that holds terms.
+template <class T, int R, class Visit>
+inline void over_panels(const Lane<T>& k, const Needs& needs, RowTile<T, R>& h, Tile<T, R>& tile,
+                        Visit visit) {
+  const Group<T, R> g = group_of(k, h);
+  const int64_t used = used_panels(k);
   for (int64_t p = 0; p < used; ++p) {
     const int64_t panel = (k.head / kLanes + p) % k.capacity;
     fill_statistics<T, R>(tile, g, k.panels + panel * k.d * kLanes, k.norms + panel * kLanes,
@@ -268,7 +288,7 @@ constexpr int64_t kFlush = 16;  // panels whose sums stay in the rows' own type
 template <class T, int R, class Add, class Value>
 inline void fused_sums(const Lane<T>& k, const T* query, T* keep, Part part, Add add, Value value) {
   using V = typename Simd<T>::Vec;
-  const int64_t used = std::min((k.head % kLanes + k.count + kLanes - 1) / kLanes, k.capacity);
+  const int64_t used = used_panels(k);
   V sums[R];
   for (int r = 0; r < R; ++r) sums[r] = V{};
   for (int64_t p = 0; p < used; ++p) {

@@ -73,33 +73,74 @@ inline void reduce_features(const T* query, const T* panel, int64_t d, T* out, A
   }
 }
 
+// Two sums over all features in one pass: `add(first, second, term vector, feature, row)`. As many
+// vectors at a time as the registers hold sums of.
+template <class T, int R, class Add>
+inline void reduce_both(const T* panel, int64_t d, T* first, T* second, Add add) {
+  using V = typename Simd<T>::Vec;
+  constexpr int W = Simd<T>::width, N = R == 1 ? 4 : 1;
+  for (int lane = 0; lane < kLanes; lane += N * W) {
+    V a[N][R], b[N][R];
+    for (int i = 0; i < N; ++i)
+      for (int r = 0; r < R; ++r) a[i][r] = b[i][r] = V{};
+    for (int64_t j = 0; j < d; ++j)
+      for (int i = 0; i < N; ++i) {
+        const V s = load<V>(panel + j * kLanes + lane + i * W);
+        for (int r = 0; r < R; ++r) add(a[i][r], b[i][r], s, j, r);
+      }
+    for (int i = 0; i < N; ++i)
+      for (int r = 0; r < R; ++r) {
+        store(first + r * kLanes + lane + i * W, a[i][r]);
+        store(second + r * kLanes + lane + i * W, b[i][r]);
+      }
+  }
+}
+
+// Squared distances from products and lengths.
+template <class T, int R>
+inline void fill_distances(Tile<T, R>& tile, const Group<T, R>& g, const T* norms) {
+  using V = typename Simd<T>::Vec;
+  for (int r = 0; r < R; ++r)
+    for (int l = 0; l < kLanes; l += Simd<T>::width) {
+      const V dot = load<V>(tile.dot + r * kLanes + l) + g.off[r];
+      store(tile.dot + r * kLanes + l, dot);
+      const V d2 = load<V>(norms + l) + g.norm[r] - (dot + dot);
+      store(tile.dist2 + r * kLanes + l, larger(d2, V{}));
+    }
+}
+
 template <class T, int R>
 inline void fill_statistics(Tile<T, R>& tile, const Group<T, R>& g, const T* panel, const T* norms,
                             Needs needs) {
   using V = typename Simd<T>::Vec;
-  constexpr int W = Simd<T>::width;
-  const T* width = g.width;
+  const T *q = g.q, *v = g.v, *width = g.width;
   const bool direct = needs.dist2 && !needs.dot && g.d <= kDirect;
-  if (needs.dot || (needs.dist2 && !direct)) {
-    reduce_features<T, R>(g.q, panel, g.d, tile.dot,
+  const bool product = needs.dot || (needs.dist2 && !direct);
+  if (product && needs.dist1) {
+    reduce_both<T, R>(panel, g.d, tile.dot, tile.dist1, [=](V& a, V& b, V s, int64_t j, int r) {
+      a = a + q[j * R + r] * s;
+      b = b + magnitude(v[j * R + r] - s) * width[j];
+    });
+  } else if (product) {
+    reduce_features<T, R>(q, panel, g.d, tile.dot,
                           [](V acc, V x, V s, int64_t) { return acc + x * s; });
-    for (int r = 0; r < R; ++r)
-      for (int l = 0; l < kLanes; l += W) {
-        const V dot = load<V>(tile.dot + r * kLanes + l) + g.off[r];
-        store(tile.dot + r * kLanes + l, dot);
-        const V d2 = load<V>(norms + l) + g.norm[r] - (dot + dot);
-        store(tile.dist2 + r * kLanes + l, larger(d2, V{}));
-      }
+  } else if (direct && needs.dist1) {
+    reduce_both<T, R>(panel, g.d, tile.dist2, tile.dist1, [=](V& a, V& b, V s, int64_t j, int r) {
+      const V t = (v[j * R + r] - s) * width[j];
+      a = a + t * t;
+      b = b + magnitude(t);
+    });
   } else if (direct) {
-    reduce_features<T, R>(g.v, panel, g.d, tile.dist2, [width](V acc, V x, V s, int64_t j) {
+    reduce_features<T, R>(v, panel, g.d, tile.dist2, [width](V acc, V x, V s, int64_t j) {
       const V t = (x - s) * width[j];
       return acc + t * t;
     });
-  }
-  if (needs.dist1)
-    reduce_features<T, R>(g.v, panel, g.d, tile.dist1, [width](V acc, V x, V s, int64_t j) {
+  } else if (needs.dist1) {
+    reduce_features<T, R>(v, panel, g.d, tile.dist1, [width](V acc, V x, V s, int64_t j) {
       return acc + magnitude(x - s) * width[j];
     });
+  }
+  if (product) fill_distances(tile, g, norms);
 }
 
 template <class T, int N, class Map>

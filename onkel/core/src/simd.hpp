@@ -72,16 +72,31 @@ inline V larger(V a, V b) {
   return a > b ? a : b;
 }
 
-template <class V>
-inline V magnitude(V a) {
-  return a < V{} ? -a : a;
+// Without the sign's bit: one operation, where a comparison and a choice would be three.
+inline VecF magnitude(VecF a) { return (VecF)((IntF)a & INT32_MAX); }
+inline VecD magnitude(VecD a) { return (VecD)((IntD)a & INT64_MAX); }
+
+// The sum of N lanes by halves, in double precision.
+template <class T, int N>
+inline double sum_halves(const T* v) {
+  if constexpr (N == 2) {
+    return static_cast<double>(v[0]) + static_cast<double>(v[1]);
+  } else {
+    typedef T Half __attribute__((vector_size(N / 2 * sizeof(T))));
+    typedef double Wide __attribute__((vector_size(N / 2 * sizeof(double))));
+    const Wide sum = __builtin_convertvector(load<Half>(v), Wide) +
+                     __builtin_convertvector(load<Half>(v + N / 2), Wide);
+    double halves[N / 2];
+    store(halves, sum);
+    return sum_halves<double, N / 2>(halves);
+  }
 }
 
 template <class T>
 inline double sum_lanes(typename Simd<T>::Vec v) {
-  double s = 0;
-  for (int i = 0; i < Simd<T>::width; ++i) s += static_cast<double>(v[i]);
-  return s;
+  T lanes[Simd<T>::width];
+  store(lanes, v);
+  return sum_halves<T, Simd<T>::width>(lanes);
 }
 
 // exp(x) for x <= 0, by x = n ln 2 + r, |r| <= ln 2 / 2, and a polynomial in r: the series' first

@@ -1,5 +1,6 @@
 // Compiled once per instruction set, with ONKEL_LEVEL naming it.
 #include "bank.hpp"
+#include "bank_lane.hpp"
 #include "density.hpp"
 #include "lane.hpp"
 #include "primal.hpp"
@@ -25,6 +26,10 @@ const Table ONKEL_TABLE(ONKEL_LEVEL) = {ONKEL_TEXT(ONKEL_LEVEL),
                                         learn_lane<double>,
                                         look_lane<float>,
                                         look_lane<double>,
+                                        learn_bank<float>,
+                                        learn_bank<double>,
+                                        look_bank<float>,
+                                        look_bank<double>,
                                         {forest_describe, forest_query, additive_matrix},
                                         evaluate_pairs,
                                         bank_sums<float>,

@@ -85,8 +85,13 @@ def _commit(learner: Bank, result: core_bank.BankOutput, queries: Any) -> None:
     if result.wiped.any():
         learner.remove_emptied()
     learner.fold_if_far()
+    let_go_if_full(learner)
+
+
+def let_go_if_full(learner: Bank) -> None:
+    """Let some points go at once where the ring is full."""
     window = learner.window
-    if terms.count >= window.cap:
+    if learner.terms.count >= window.cap:
         _let_go(learner, window.budget.at_once(window.cap))
 
 
