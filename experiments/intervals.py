@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from onkel import KernelRegressor, Regressor, losses
-from onkel.learner import widths
+from onkel.core import widths
 
 if __package__:
     from . import harness

@@ -145,6 +145,7 @@ void bind_primal_rows(nb::module_& m);  // in bind_primal_rows.cpp
 void bind_means(nb::module_& m);        // in bind_means.cpp
 void bind_density(nb::module_& m);  // in bind_density.cpp
 void bind_chances(nb::module_& m);  // in bind_chances.cpp
+void bind_widths(nb::module_& m);   // in bind_widths.cpp
 
 NB_MODULE(_native, m) {
   m.attr("FINGERPRINT") = onkel::kFingerprint;
@@ -165,4 +166,5 @@ NB_MODULE(_native, m) {
   bind_means(m);
   bind_density(m);
   bind_chances(m);
+  bind_widths(m);
 }
