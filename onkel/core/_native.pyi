@@ -245,14 +245,15 @@ class Loss:
 class Means:
     def __init__(
         self,
-        weights: Doubles,
-        usual: Doubles,
-        losses: Doubles,
-        totals: Doubles,
         rate: float,
         share: float,
-        reach: float,
-        horizon: float,
+        weights: Doubles,
+        losses: Doubles,
+        usual: Doubles,
+        joint: Doubles,
+        spread: Doubles,
+        said: Doubles,
+        totals: Doubles,
     ) -> None: ...
     def learn(self, scores: Doubles, y: Doubles, out: Doubles) -> None: ...
     def look(self, scores: Doubles, out: Doubles) -> None: ...

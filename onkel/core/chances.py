@@ -22,13 +22,14 @@ which is mixing under log loss at rate 1. Compiled (``src/chances.hpp``), or in 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onkel import core
+from onkel.core.bindable import Bindable
 from onkel.saved import Saved
 
 Array = NDArray[Any]
@@ -56,15 +57,8 @@ JOINT = 2
 """Joint experts, where there are members to join."""
 
 
-class _Bindable:
-    """Something to learn single rows with may be bound to it; that is no part of what it is."""
-
-    __slots__ = ("_one",)
-    _one: tuple[Any, Array] | None
-
-
 @dataclass
-class Chances(_Bindable):
+class Chances(Bindable):
     """What is known of the links, the joint experts and the weights.
 
     Examples
@@ -120,16 +114,7 @@ class Chances(_Bindable):
         """How many classes the outputs stand for."""
         return max(self.outputs, 2)
 
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        return replace(self, **self.dump())
-
     # -- files ---------------------------------------------------------------------------------
-
-    def dump(self) -> dict[str, Any]:
-        """Return its arrays, as copies."""
-        held = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {k: v.copy() for k, v in held.items() if isinstance(v, np.ndarray)}
 
     @classmethod
     def restored(cls, saved: Saved, members: int, outputs: int, share: float = 0.0) -> Self:
@@ -156,29 +141,13 @@ class Chances(_Bindable):
         for name in ("link", "offset", "bend", "joint", "spread", "said"):
             each = np.array([getattr(s, name) for s in states])
             setattr(self, name, np.tensordot(shares, each, 1))
-        logs = shares @ np.log(np.maximum([s.weights for s in states], 1e-300))
-        weights = np.exp(logs - logs.max())
-        self.weights = weights / weights.sum()
+        self.weights = mean_weights(np.array([s.weights for s in states]), shares)
         for name in ("losses", "count"):
             whole = sum(getattr(s, name) for s in states)
             again = 0 if start is None else (len(states) - 1) * getattr(start, name)
             setattr(self, name, whole - again)
 
     # -- outputs -------------------------------------------------------------------------------
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        """An array that is replaced leaves nothing bound to the old one."""
-        object.__setattr__(self, "_one", None)
-        object.__setattr__(self, name, value)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what it is, without what is bound to it."""
-        return dict(vars(self))
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Become what was pickled."""
-        for name, value in state.items():
-            setattr(self, name, value)
 
     def _unlink(self) -> None:
         """Let the links begin anew: what they compared has changed."""
@@ -216,49 +185,19 @@ class Chances(_Bindable):
 
     # -- rows ----------------------------------------------------------------------------------
 
+    def _writable(self) -> bool:
+        return bool(self.link.flags.writeable)
+
     def bound(self) -> Any:
-        """Return what learns and looks at rows in these arrays, as long as no output is added."""
+        """Return what learns and looks at rows; `y` are +1 and -1.
+
+        Told are log-odds of a single output, else centred logarithms of the chances.
+        """
         made = core.compiled.Chances if core.has_lane() else Plain
         return made(
             self.outputs, self.share, self.link, self.offset, self.bend, self.joint, self.spread,
             self.said, self.weights, self.losses, self.count,
         )  # fmt: skip
-
-    def learn(self, scores: Array, y: Array) -> Array:
-        """Answer rows and learn them, one by one; return what was told before each.
-
-        `scores` are [rows][members][outputs], `y` [rows][outputs] of +1 and -1. Told are log-odds
-        of a single output, else centred logarithms of the chances: [rows][outputs].
-        """
-        out = np.empty((len(scores), self.outputs))
-        if out.size:
-            self.bound().learn(np.ascontiguousarray(scores), np.ascontiguousarray(y), out)
-        return out
-
-    def learn_one(self, scores: Array, y: Array) -> Array:
-        """Answer one row and learn it; the answer lies where the next one will."""
-        bound, out = self._one or self._bind()
-        bound.learn(scores, y, out)
-        return out
-
-    def look_one(self, scores: Array) -> Array:
-        """Answer one row; the answer lies where the next one will."""
-        bound, out = self._one or self._bind()
-        bound.look(scores, out)
-        return out
-
-    def _bind(self) -> tuple[Any, Array]:
-        held = self if self.link.flags.writeable else self.copy()  # of a file that is mapped
-        self._one = found = held.bound(), np.empty(self.outputs)
-        return found
-
-    def look(self, scores: Array) -> Array:
-        """Return what is told of rows as things are."""
-        out = np.empty((len(scores), self.outputs))
-        if out.size:
-            held = self if self.link.flags.writeable else self.copy()  # of a file that is mapped
-            held.bound().look(np.ascontiguousarray(scores), out)
-        return out
 
 
 class Plain:
@@ -352,6 +291,24 @@ class Plain:
             self.spread[:] = np.eye(self.members) / NEWTON_PRIOR
             return
         self.spread -= h / (1 + h * across) * np.outer(along, along)
+
+
+def mean_weights(each: Array, shares: Array) -> Array:
+    """Return weights whose logarithms are the mean of these, but for a constant.
+
+    A member that one of the mixtures has given up altogether has none.
+
+    Examples
+    --------
+    >>> mean_weights(np.array([[0.9, 0.1], [0.5, 0.5]]), np.array([0.5, 0.5])).round(3)
+    array([0.75, 0.25])
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.where(shares[:, None] > 0, shares[:, None] * np.log(each), 0.0).sum(axis=0)
+    if not np.isfinite(logs).any():
+        return np.asarray(shares @ each)
+    found = np.exp(logs - logs.max())
+    return np.asarray(found / found.sum())
 
 
 def pressed(z: Array) -> Array:

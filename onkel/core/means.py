@@ -1,106 +1,224 @@
-"""Weighted means of several settings' answers: what is usual, what each lost, and the weights.
+"""Members' answers averaged row by row, by weights that follow their errors.
 
-Compiled (``src/bind_means.cpp``) or in plain NumPy, row after row.
+With u the usual error of a target (the members' median error, averaged over the last 1000 rows or
+so), two joint experts answer
+
+    ``median + u (sum of v_m f_m)``,  ``f_m = (p_m - median) / u``, clipped to 8,
+
+v by Newton steps on the squared error with the curvature of all members together, and by plain
+steps; errors beyond 3u count less. The answer is the weighted mean of members and joint experts,
+where what is further than 8u from their weighted median counts as being there. Each one's loss,
+``min(1, ((y - p) / (8 u))^2)``, moves its weight, with fixed share:
+
+    ``w_i <- (1 - share) w_i exp(-rate l_i) / (sum of the same) + share / experts``
+
+Compiled (``src/means.hpp``), or in NumPy below.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onkel import core
 from onkel.core.bank import fixed_share
+from onkel.core.bindable import Bindable
+from onkel.core.chances import mean_weights
+from onkel.saved import Saved
 
 Array = NDArray[Any]
 
+REACH = 8.0
+"""Usual errors that count as the largest."""
+HORIZON = 1000.0
+"""Rows that the usual error, and the joint expert's curvature, look back over."""
+PRIOR = 1.0
+"""Curvature of the joint expert before the first row."""
+STEP = 0.1
+"""Rate of the other one."""
+FAR = 3.0
+"""Usual errors beyond which a row moves the joint experts no further."""
+JOINT = 2
+"""Joint experts, where there are members to join."""
+
 
 @dataclass
-class Standing:
-    """What a mixture of means has come to; all arrays change in place."""
+class Standing(Bindable):
+    """What a mixture of means has come to.
 
-    weights: Array
-    """[members]."""
-    usual: Array
-    """[outputs] the running mean of the members' median error."""
-    losses: Array
-    """[members] their cumulative losses."""
-    totals: Array
-    """Cumulative loss of the mixture, what that exceeds the mixed loss by, and the trials."""
+    Examples
+    --------
+    >>> state = Standing.empty(members=2, outputs=1, rate=8.0, share=0.0)
+    >>> scores, y = np.array([[[1.0], [3.0]]]), np.array([[1.5]])
+    >>> state.learn(scores, y)  # the mean, before anything is known
+    array([[1.]])
+    >>> state.usual
+    array([1.])
+    """
+
     rate: float
     share: float
-    reach: float
-    """Usual errors that count as the largest."""
-    horizon: float
-    """Trials that the usual error is a mean of."""
+    weights: Array
+    """[experts]: members, then joint ones."""
+    losses: Array
+    """[experts]: their cumulative losses."""
+    usual: Array
+    """[outputs]: the usual error."""
+    joint: Array
+    """[outputs][2][members]: v, by Newton and by plain steps."""
+    spread: Array
+    """[outputs][members][members]: inverse curvature of the first v."""
+    said: Array
+    """[members]: how far each is from the median of late, in usual errors."""
+    totals: Array
+    """Cumulative loss of the mixture, what that exceeds the mixed loss by, and the rows."""
 
-    def native(self) -> Any:
-        """Return it as the compiled core takes it."""
-        return core.compiled.Means(
-            self.weights, self.usual, self.losses, self.totals, self.rate, self.share, self.reach,
-            self.horizon,
+    @classmethod
+    def empty(cls, members: int, outputs: int, rate: float, share: float) -> Self:
+        """Return the state before the first row."""
+        experts = members + (JOINT if members > 1 else 0)
+        return cls(
+            rate, share, np.full(experts, 1.0 / experts), np.zeros(experts), np.zeros(outputs),
+            np.full((outputs, JOINT, members), 1.0 / members),
+            np.tile(np.eye(members) / PRIOR, (outputs, 1, 1)), np.zeros(members), np.zeros(3),
+        )  # fmt: skip
+
+    @property
+    def outputs(self) -> int:  # type: ignore[override]
+        """How many targets there are."""
+        return len(self.usual)
+
+    @property
+    def members(self) -> int:
+        """How many members there are."""
+        return len(self.said)
+
+    # -- files ---------------------------------------------------------------------------------
+
+    @classmethod
+    def restored(cls, saved: Saved, members: int, outputs: int, rate: float, share: float) -> Self:
+        """Return what a file holds, of so many members and targets."""
+        made = cls.empty(members, outputs, rate, share)
+        low = {"weights": 0.0, "losses": 0.0, "usual": 0.0, "said": 0.0}
+        for name, like in made.dump().items():
+            setattr(made, name, saved.array(name, like.shape, like.dtype, low=low.get(name)))
+        if abs(made.weights.sum() - 1.0) > 1e-6:
+            raise saved.refuse("weights", "must have a sum of 1")
+        if np.any(np.diagonal(made.spread, axis1=1, axis2=2) <= 0):
+            raise saved.refuse("spread", "must be above 0 on its diagonal")
+        if made.totals[0] < 0 or made.totals[2] < 0:
+            raise saved.refuse("totals", "must not be negative")
+        saved.finish()
+        return made
+
+    def take_sum(self, states: Sequence[Self], shares: Array, start: Self | None) -> None:
+        """Become what these know together: joint experts averaged, counts added.
+
+        Of weights the logarithms are averaged. What a start had counted counts once.
+        """
+        for name in ("usual", "joint", "spread", "said"):
+            each = np.array([getattr(s, name) for s in states])
+            setattr(self, name, np.tensordot(shares, each, 1))
+        self.weights = mean_weights(np.array([s.weights for s in states]), shares)
+        for name in ("losses", "totals"):
+            whole = sum(getattr(s, name) for s in states)
+            again = 0 if start is None else (len(states) - 1) * getattr(start, name)
+            setattr(self, name, whole - again)
+
+    # -- rows ----------------------------------------------------------------------------------
+
+    def _writable(self) -> bool:
+        return bool(self.weights.flags.writeable)
+
+    def bound(self) -> Any:
+        """Return what learns and looks at rows in these arrays."""
+        made = core.compiled.Means if core.has_lane() else Plain
+        return made(
+            self.rate, self.share, self.weights, self.losses, self.usual, self.joint, self.spread,
+            self.said, self.totals,
         )  # fmt: skip
 
 
-def learn(standing: Standing, scores: Array, y: Array) -> Array:
-    """Learn rows in order; return the mixture's answers before each, [rows][outputs].
+class Plain:
+    """The same in NumPy."""
 
-    `scores` are [rows][members][outputs], `y` is [rows][outputs].
-    """
-    scores, y = np.ascontiguousarray(scores), np.ascontiguousarray(y, np.float64)
-    if not core.has_lane():
-        return _by_hand(standing, scores, y)
-    out = np.empty(y.shape)
-    standing.native().learn(scores, y, out)
-    return out
+    def __init__(
+        self, rate: float, share: float, weights: Array, losses: Array, usual: Array,
+        joint: Array, spread: Array, said: Array, totals: Array,
+    ) -> None:  # fmt: skip
+        self.rate, self.share, self.weights, self.losses = rate, share, weights, losses
+        self.usual, self.joint, self.spread = usual, joint, spread
+        self.said, self.totals = said, totals
+
+    def learn(self, scores: Array, y: Array, out: Array) -> None:
+        """Answer rows and learn them."""
+        shape = (-1, len(self.said), len(self.usual))
+        wanted, into = y.reshape(-1, len(self.usual)), out.reshape(-1, len(self.usual))
+        for row, target, told in zip(scores.reshape(shape), wanted, into, strict=True):
+            self._learn(row, target, told)
+
+    def look(self, scores: Array, out: Array) -> None:
+        """Answer rows."""
+        into = out.reshape(-1, len(self.usual))
+        for i, row in enumerate(scores.reshape(-1, len(self.said), len(self.usual))):
+            into[i] = self._mean(self._answers(row)[0])
+
+    def _answers(self, scores: Array) -> tuple[Array, Array, Array, Array]:
+        """Return all answers [outputs][experts], medians, units and f [outputs][members]."""
+        own = scores.T
+        center, unit = np.median(own, axis=1), np.where(self.usual > 0, self.usual, 1.0)
+        f = np.clip((own - center[:, None]) / unit[:, None], -REACH, REACH)
+        if len(self.said) == 1:
+            return own, center, unit, f
+        more = center[:, None] + unit[:, None] * np.einsum("ojm,om->oj", self.joint, f)
+        return np.hstack([own, more]), center, unit, f
+
+    def _mean(self, found: Array) -> Array:
+        """Return weighted means, far answers moved to within reach of the weighted median."""
+        order = np.argsort(found, axis=1, kind="stable")
+        passed = np.cumsum(self.weights[order], axis=1)
+        at = np.argmax(passed >= 0.5 * self.weights.sum(), axis=1)
+        median = np.take_along_axis(found, np.take_along_axis(order, at[:, None], 1), 1)
+        far = REACH * self.usual[:, None]
+        return np.asarray(median[:, 0] + np.clip(found - median, -far, far) @ self.weights)
+
+    def _learn(self, scores: Array, y: Array, out: Array) -> None:
+        found, center, unit, f = self._answers(scores)
+        out[:] = self._mean(found)
+        trial = min(self.totals[2] + 1, HORIZON)
+        self.usual += (np.median(np.abs(scores.T - y[:, None]), axis=1) - self.usual) / trial
+        scale = REACH * self.usual[:, None]
+        with np.errstate(over="ignore"):
+            part = np.minimum(np.abs(found - y[:, None]) / np.where(scale > 0, scale, 1.0), 1.0)
+        loss = np.where(scale > 0, part**2, 0.0).mean(axis=0)
+        self.said += (np.abs(f).mean(axis=0) - self.said) / trial
+        before, gap = fixed_share(loss[None], self.rate, self.share, self.weights)
+        self.totals += [before[0] @ loss, gap[0], 1.0]
+        self.losses += loss
+        if len(self.said) > 1:
+            for o, target in enumerate(((y - center) / unit).tolist()):
+                self._learn_joint(o, f[o], target)
+
+    def _learn_joint(self, o: int, f: Array, target: float) -> None:
+        (newton, plain), spread = self.joint[o], self.spread[o]
+        gap, error = target - float(plain @ f), target - float(newton @ f)
+        plain += STEP * _size(gap) * gap / (1 + float(f @ f)) * f
+        along = spread @ f
+        across = float(along @ f)
+        if not across >= 0:  # rounding has spoilt it
+            spread[:] = np.eye(len(f)) / PRIOR
+            return
+        cut = _size(error) / (1 + _size(error) * across)
+        newton += along * cut * error
+        spread -= cut * np.outer(along, along)
+        if np.trace(spread) < len(f) / PRIOR:
+            spread /= 1 - 1 / HORIZON
 
 
-def look(standing: Standing, scores: Array) -> Array:
-    """Return the mixture's answers as things are, [rows][outputs]."""
-    scores = np.ascontiguousarray(scores)
-    if not core.has_lane():
-        weights = np.broadcast_to(standing.weights, scores.shape[:2])
-        return _mean(scores, weights, standing.reach * standing.usual)
-    out = np.empty((len(scores), scores.shape[2]))
-    standing.native().look(scores, out)
-    return out
-
-
-def _by_hand(standing: Standing, scores: Array, y: Array) -> Array:
-    """The same in plain NumPy."""
-    errors = np.abs(scores - y[:, None, :])
-    usual = _follow(standing, np.median(errors, axis=1))
-    scale = standing.reach * usual[1:, None, :]
-    with np.errstate(over="ignore"):
-        losses = np.minimum(errors / np.where(scale > 0, scale, 1.0), 1.0) ** 2
-    losses = np.where(scale > 0, losses, 0.0).mean(axis=2)
-    before, gap = fixed_share(losses, standing.rate, standing.share, standing.weights)
-    mean = (before * losses).sum(axis=1)
-    for i in range(len(y)):  # one after another: the same bits however rows were cut into calls
-        standing.losses += losses[i]
-        standing.totals += [mean[i], gap[i], 1.0]
-    standing.usual[:] = usual[-1]
-    return _mean(scores, before, standing.reach * usual[:-1])
-
-
-def _follow(standing: Standing, errors: Array) -> Array:
-    """Return the usual error before the first row and after each."""
-    found = np.empty((len(errors) + 1, len(standing.usual)))
-    found[0], trials = standing.usual, standing.totals[2]
-    for t, error in enumerate(errors):
-        found[t + 1] = found[t] + (error - found[t]) / min(trials + t + 1, standing.horizon)
-    return found
-
-
-def _mean(scores: Array, weights: Array, reach: Array) -> Array:
-    """Return weighted means, far answers moved to within `reach` of the weighted median."""
-    order = np.argsort(scores, axis=1, kind="stable")
-    total = np.cumsum(np.take_along_axis(weights[:, :, None], order, axis=1), axis=1)
-    middle = np.argmax(total >= 0.5 * total[:, -1:], axis=1)[:, None]
-    at = np.take_along_axis(order, middle, axis=1)
-    median = np.take_along_axis(scores, at, axis=1)
-    near = np.broadcast_to(reach, median[:, 0].shape)[:, None]
-    gap = np.clip(scores - median, -near, near)
-    return median[:, 0] + np.einsum("tm,tmc->tc", weights, gap)
+def _size(error: float) -> float:
+    """Return what an error counts for: less, where it is far."""
+    return min(1.0, FAR / max(abs(error), 1e-300))

@@ -2,8 +2,7 @@
 
 Had a feature been otherwise, every member would have said something else, and the mixture would
 have blended that. So the effect of a feature is the mixture's score, less what it makes of the
-members' scores without that feature, each by what suits its kernel. Where answers are weighted
-means, that is the weighted mean of the members' effects.
+members' scores without that feature, each by what suits its kernel.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def of_mixture(
     order = order_of(found.effect, lowest_first)
     shown = _usual(parts, told, order[:top])
     features, terms = features_of(row, found, order, names, shown), _terms(parts, top)
-    base = told.mean() - sum(float(part.amount.sum()) for part in parts)
+    base = told.score() - sum(float(part.amount.sum()) for part in parts)
     return Details(base, found.method, features, terms, mixture.size, told.voices())
 
 
@@ -59,9 +58,9 @@ class _Told:
         found: Array = score - blended(self.scores - lost) @ self.mix
         return found
 
-    def mean(self) -> float:
-        """Return the weighted mean of what members say."""
-        return float(self.mixture.influence @ self.scores @ self.mix)
+    def score(self) -> float:
+        """Return what the mixture says."""
+        return float(self.mixture.blended(self.scores[None])[0] @ self.mix)
 
     def voices(self) -> tuple[Voice, ...]:
         """Return what each member says."""

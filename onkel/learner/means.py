@@ -1,4 +1,4 @@
-"""Regression by a mixture: the mean of the members' answers."""
+"""Regression by a mixture: the mean of the members' answers, and intervals around it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel import bounds
-from onkel.core import means
-from onkel.learner.merging.mixtures import mean_weights
+from onkel.core.means import Standing
 from onkel.learner.mixture import Mixture, Part
 from onkel.learner.settings import Settings
 from onkel.learner.widths import Widths
@@ -20,16 +19,13 @@ Array = NDArray[Any]
 
 
 class Means(Mixture):
-    """Regression: the loss is the error in units of what is usual, the answer a mean.
+    """The answer is a mean; the loss of a member is its error in units of what is usual.
 
-    ``l_i = min(1, ((y - p_i) / (8 u))^2)``, u the running mean of the members' median error (the
-    present trial with it, the last 1000 trials or so), averaged over several targets. A prediction
-    further than 8 u from the members' weighted median counts as being there. Intervals around the
-    answer miss a share nu of the targets (``widths.py``).
+    What :class:`~onkel.core.means.Standing` makes of the members' answers. Intervals around it miss
+    a share nu of the targets (``widths.py``).
     """
 
-    REACH = 8.0
-    HORIZON = 1000
+    blend: Standing
 
     def __init__(
         self, members: Sequence[Settings], parts: list[Part], rate: float, share: float,
@@ -37,14 +33,11 @@ class Means(Mixture):
     ) -> None:  # fmt: skip
         super().__init__(members, parts, share)
         self.rate = rate
-        count = len(members)
-        self.weights = np.full(count, 1.0 / count)
-        self._losses = np.zeros(count)
-        self._loss_total = 0.0
-        self.gap_total = 0.0
-        """What the weighted mean of the losses exceeds the mixed loss by, in all."""
-        self.usual = np.zeros(self.columns)
+        self.blend = Standing.empty(len(members), self.columns, rate, share)
         self.widths = Widths(self.columns, nu)
+
+    def _restored_blend(self, saved: Saved) -> Standing:
+        return Standing.restored(saved, len(self.members), self.columns, self.rate, self.share)
 
     def numbers(self) -> dict[str, float]:
         return {"rate": self.rate, **super().numbers(), "nu": self.widths.nu}
@@ -56,70 +49,41 @@ class Means(Mixture):
 
     def take_sum(self, mixtures: Sequence[Self], shares: Array, start: Self | None) -> None:
         super().take_sum(mixtures, shares, start)
-        self.weights = mean_weights(np.array([m.weights for m in mixtures]), shares)
-        self.add_up(("_losses", "_loss_total", "gap_total"), mixtures, start)
-        self.usual = shares @ np.array([m.usual for m in mixtures])
         begun = None if start is None else start.widths
         self.widths.take_sum([m.widths for m in mixtures], shares, begun)
 
     # -- what reports ask ------------------------------------------------------------------------
 
     @property
-    def influence(self) -> Array:
-        return self.weights
-
-    @property
     def losses(self) -> Array:
-        return self._losses
+        return self.blend.losses
 
     @property
     def loss_total(self) -> float:
-        return self._loss_total
+        return float(self.blend.totals[0])
 
     def regret_bounds(self) -> tuple[float, float]:
-        count, trials, best = len(self.weights), self.judged, float(self._losses.min())
-        if count < 2 or not trials:
+        count, best = len(self.losses), float(self.losses.min())
+        if count < 2 or not self.judged:
             return 0.0, 0.0
         known: dict[str, Any] = {"rate": self.rate, "share": self.share}
-        known |= {"members": count, "trials": trials}
-        measured = bounds.fixed_share(**known, mix_gap=max(self.gap_total, 0.0))
+        known |= {"members": count, "trials": self.judged}
+        gap = max(float(self.blend.totals[1]), 0.0)
+        measured = bounds.fixed_share(**known, mix_gap=gap)
         return measured.bound, bounds.fixed_share(**known, best_loss=best).bound
 
     # -- files ---------------------------------------------------------------------------------
 
     def dump(self) -> dict[str, Any]:
-        return {
-            **super().dump(),
-            "weights": self.weights.copy(),
-            "losses": self._losses.copy(),
-            "loss_total": self._loss_total,
-            "gap_total": self.gap_total,
-            "usual": self.usual.copy(),
-            "widths": self.widths.dump(),
-        }
+        return {**super().dump(), "widths": self.widths.dump()}
 
     def restore(self, saved: Saved) -> None:
         super().restore(saved)
-        count = len(self.members)
-        self.weights = saved.array("weights", (count,), np.float64, low=0.0)
-        if abs(self.weights.sum() - 1.0) > 1e-6:
-            raise saved.refuse("weights", "must have a sum of 1")
-        self._losses = saved.array("losses", (count,), np.float64, low=0.0)
-        self._loss_total = saved.number("loss_total", low=0.0)
-        self.gap_total = saved.number("gap_total")
-        self.usual = saved.array("usual", (self.columns,), np.float64, low=0.0)
         self.widths.restore(saved.inside("widths"))
         if self.widths.rows != self.judged:
             raise saved.refuse("widths", f"must have seen the {self.judged} rows that were judged")
 
     # -- rows ----------------------------------------------------------------------------------
-
-    def _mix(self, scores: Array, Y: Array) -> Array:
-        standing = self._standing()
-        mixed = means.learn(standing, scores, Y)
-        loss, gap, judged = standing.totals.tolist()
-        self._loss_total, self.gap_total, self.judged = loss, gap, int(judged)
-        return mixed
 
     def outlook(self, X: Any, first: int = 0) -> tuple[Array, Array]:
         """Return the answers to rows, and the half-widths of the intervals around them."""
@@ -129,17 +93,6 @@ class Means(Mixture):
 
     def _widths(self, scores: Array, answers: Array, Y: Array) -> Array:
         return self.widths.follow(answers, _apart(scores, answers), np.abs(Y - answers))
-
-    def blended(self, scores: Array) -> Array:
-        return means.look(self._standing(), scores)
-
-    def _standing(self) -> means.Standing:
-        """The weights and all else that moves with them, which change in place."""
-        totals = np.array([self._loss_total, self.gap_total, self.judged], np.float64)
-        return means.Standing(
-            self.weights, self.usual, self._losses, totals, self.rate, self.share, self.REACH,
-            float(self.HORIZON),
-        )  # fmt: skip
 
 
 def _apart(scores: Array, answers: Array) -> Array:

@@ -89,9 +89,15 @@ class Mixture:
         """What the members are called in reports."""
         self.parts = parts
         self.share = share
+        self.blend: Any
+        """How scores become answers: :class:`Chances` or :class:`Standing`."""
         self.judged = 0
         """Trials that have moved the weights."""
         self.mistakes = 0
+
+    def _restored_blend(self, saved: Saved) -> Any:
+        """Return what a file holds of the blend."""
+        raise NotImplementedError
 
     def numbers(self) -> dict[str, float]:
         """Return what it was made with, beside its members."""
@@ -101,8 +107,11 @@ class Mixture:
 
     @property
     def influence(self) -> Array:
-        """What each member counts for now: numbers that add up to 1."""
-        raise NotImplementedError
+        """What each member counts for now: its weight, and its part of the joint experts'.
+
+        The numbers add up to 1.
+        """
+        return influence_of(self.blend.weights, self.blend.joint, self.blend.said)
 
     @property
     def losses(self) -> Array:
@@ -228,6 +237,7 @@ class Mixture:
             {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in vars(self).items()}
         )
         other.parts = [(part.copy(), held) for part, held in self.parts]
+        other.blend = self.blend.copy()
         return other
 
     @property
@@ -240,11 +250,9 @@ class Mixture:
 
         Counts add, those of a start once.
         """
-        self.add_up(("judged", "mistakes"), mixtures, start)
-
-    def add_up(self, names: tuple[str, ...], mixtures: Sequence[Self], start: Self | None) -> None:
-        """Take over the sums of what these have counted; what a start had counts once."""
-        for name in names:
+        begun = None if start is None else start.blend
+        self.blend.take_sum([m.blend for m in mixtures], shares, begun)
+        for name in ("judged", "mistakes"):
             whole = sum(getattr(m, name) for m in mixtures)
             if start is not None:
                 whole = whole - (len(mixtures) - 1) * getattr(start, name)
@@ -263,6 +271,7 @@ class Mixture:
     def dump(self) -> dict[str, Any]:
         """Return what a file must hold of a mixture, beside its members' settings."""
         return {
+            "blend": self.blend.dump(),
             "judged": self.judged,
             "mistakes": self.mistakes,
             "parts": {str(i): {"held": h, **dump(part)} for i, (part, h) in enumerate(self.parts)},
@@ -270,6 +279,7 @@ class Mixture:
 
     def restore(self, saved: Saved) -> None:
         """Become what a file holds; the parts are there already."""
+        self.blend = self._restored_blend(saved.inside("blend"))
         self.judged = saved.whole("judged", high=self.t)
         self.mistakes = saved.whole("mistakes")
 
@@ -316,17 +326,20 @@ class Mixture:
 
     def _mix(self, scores: Array, Y: Array) -> Array:
         """Judge the members and return the mixture's answers before each row [rows][outputs]."""
-        raise NotImplementedError
+        self.judged += len(Y)
+        found: Array = self.blend.learn(scores, Y)
+        return found
 
     def _mix_one(self, scores: Array, y: Array) -> Array:
         """Judge the members by one row: [members][outputs], [outputs]; return the answer before."""
-        answer = self._mix(scores[None], y[None])
-        self._widths(scores[None], answer, y[None])
-        return answer[0]
+        self.judged += 1
+        answer = self.blend.learn_one(scores, y)
+        self._widths(scores[None], answer[None], y[None])
+        return answer
 
     def _look_one(self, scores: Array) -> Array:
         """The same as :meth:`blended` for one row."""
-        return self.blended(scores[None])[0]
+        return self.blend.look_one(scores)
 
     def scores(self, X: Any, first: int = 0) -> Array:
         """Return the mixture's score of each row and output."""
@@ -334,7 +347,8 @@ class Mixture:
 
     def blended(self, scores: Array) -> Array:
         """Return what the mixture makes of scores [rows][members][outputs] now, for each output."""
-        raise NotImplementedError
+        found: Array = self.blend.look(scores)
+        return found
 
     def _widths(self, scores: Array, answers: Array, Y: Array) -> Array:
         """Return the half-widths of intervals before each row; 0 where there are none."""
@@ -354,3 +368,20 @@ def resumed_mixture(
     mixture.restore(saved)
     saved.finish()
     return mixture
+
+
+def influence_of(weights: Array, joint: Array, said: Array) -> Array:
+    """Return what each member counts for in all: numbers that add up to 1.
+
+    A joint expert's weight goes to the members by the size of what each adds to its answers.
+
+    Examples
+    --------
+    >>> influence_of(np.array([0.2, 0.2, 0.6, 0.0]), np.array([[3.0, 1.0], [1.0, 1.0]]), np.ones(2))
+    array([0.65, 0.35])
+    """
+    found = weights[: len(said)].copy()
+    size = np.abs(joint).reshape(-1, *joint.shape[-2:]).sum(axis=0) * np.maximum(said, 1e-9)
+    for weight, own in zip(weights[len(said) :].tolist(), size, strict=False):
+        found += weight * own / own.sum()
+    return np.asarray(found / found.sum())

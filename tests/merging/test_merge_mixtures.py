@@ -84,8 +84,7 @@ def test_members_add_as_they_do_alone(rng, task, scale):
 
 def experts(model):
     """The weights that move: of members, and of experts made of them."""
-    mixture = model._learner
-    return mixture.weights if isinstance(model, Regressor) else mixture.chances.weights
+    return model._learner.blend.weights
 
 
 @pytest.mark.parametrize("task", MIXTURES)

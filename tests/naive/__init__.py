@@ -27,6 +27,7 @@ from .kernels import (
 )
 from .learner import Learner, Norma
 from .losses import COMPARING, TINY, judge
+from .means import Means
 from .merge import interleaved, merged, pooled, total_bound
 from .mixture import Bank, best_path, fixed_share
 from .primal import Coefficient, Primal, kappa, link, over_centres, p_norm
@@ -42,6 +43,7 @@ __all__ = [
     "Coefficient",
     "Descent",
     "Learner",
+    "Means",
     "Moments",
     "Norma",
     "Primal",

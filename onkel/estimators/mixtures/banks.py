@@ -42,17 +42,17 @@ def classifiers(d: int) -> list[Estimator]:
 
 
 def regressors(d: int) -> list[Estimator]:
-    """Three widths of the Laplacian, two of the Gaussian, a linear one; two rates."""
+    """Four widths of the Laplacian, a Gaussian, two linear ones; two rates."""
     quick = rules.Norma(learning_rate=1.0)
     squared = losses.Squared()
     return [
+        KernelRegressor(Laplacian(0.125 / d), squared, quick),
         KernelRegressor(Laplacian(0.5 / d)),
-        KernelRegressor(Laplacian(2.0 / d)),
-        KernelRegressor(Laplacian(8.0 / d)),
         KernelRegressor(Laplacian(0.5 / d), squared, quick),
+        KernelRegressor(Laplacian(2.0 / d)),
         KernelRegressor(Laplacian(2.0 / d), squared, quick),
-        KernelRegressor(Gaussian(0.25 / d)),
-        KernelRegressor(Gaussian(0.25 / d), squared, quick),
+        KernelRegressor(Laplacian(8.0 / d)),
         KernelRegressor(Gaussian(1.0 / d)),
         LinearRegressor(),
+        LinearRegressor(losses.EpsilonInsensitive(epsilon=0.05), "projection"),
     ]

@@ -21,7 +21,7 @@ NU = Accept(
 )  # fmt: skip
 
 RATE = Accept(low=0, low_open=True, high_open=True, none=True, hint="None is the default.")
-DEFAULT_RATE = 16.0
+DEFAULT_RATE = 8.0
 """What ``rate=None`` means; experiments/self_tuning.py has the study."""
 
 
@@ -46,7 +46,7 @@ class Regressor(Mixed, BaseRegressor):
     share : float in [0, 1)
         What each trial shares out evenly.
     rate : float, optional
-        Rate of the weights; None is 16.
+        Rate of the weights; None is 8.
     memory : float or duration, optional
         Forgetting horizon of every member whose rule has one, in examples, or as a duration
         (``"12h"``): then forgetting goes by the clock, with ``time=`` beside X and y. None leaves
@@ -83,7 +83,7 @@ class Regressor(Mixed, BaseRegressor):
         members: Any = None,
         *,
         nu: float = 0.1,
-        share: float = 0.001,
+        share: float = 0.005,
         rate: float | None = None,
         memory: Any = None,
         missing: str = "error",

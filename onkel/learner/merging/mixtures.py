@@ -43,21 +43,3 @@ def merged_mixtures(
 def _largest(each: list[Array], columns: int) -> Array:
     """Return for each output the most of any member; a part has its members side by side."""
     return np.concatenate([a.reshape(-1, columns) for a in each]).max(axis=0, initial=0.0)
-
-
-def mean_weights(each: Array, shares: Array) -> Array:
-    """Return weights whose logarithms are the mean of these, but for a constant.
-
-    A member that one of the mixtures has given up altogether has none.
-
-    Examples
-    --------
-    >>> mean_weights(np.array([[0.9, 0.1], [0.5, 0.5]]), np.array([0.5, 0.5])).round(3)
-    array([0.75, 0.25])
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.where(shares[:, None] > 0, shares[:, None] * np.log(each), 0.0).sum(axis=0)
-    if not np.isfinite(logs).any():
-        return shares @ each
-    found: Array = np.exp(logs - logs.max())
-    return found / found.sum()

@@ -1,0 +1,78 @@
+"""Means of several members' answers against plain loops; the two cores; edges."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import naive
+import numpy as np
+import pytest
+
+from onkel import core
+from onkel.core import means
+from onkel.core.means import Standing
+
+CASES = [(1, 1), (2, 1), (9, 1), (4, 3)]
+
+
+def stream(rng, rows, members, outputs, scale=1.0):
+    """Targets, and answers that are more or less near them; a few far off."""
+    y = scale * rng.normal(size=(rows, outputs))
+    noise = np.linspace(0.1, 2.0, members)[None, :, None]
+    scores = y[:, None] + scale * noise * rng.normal(size=(rows, members, outputs))
+    scores[::17, 0] += 100 * scale
+    return scores, y
+
+
+@pytest.mark.parametrize(("members", "outputs"), CASES)
+@pytest.mark.parametrize("scale", [1.0, 1e6])
+def test_against_plain_loops(rng, members, outputs, scale):
+    scores, y = stream(rng, 150, members, outputs, scale)
+    twin = naive.Means(members, outputs, 8.0, 0.01)
+    truth = [twin.learn(z.tolist(), w.tolist()) for z, w in zip(scores, y, strict=True)]
+    state = Standing.empty(members, outputs, 8.0, 0.01)
+    np.testing.assert_allclose(state.learn(scores, y), truth, rtol=1e-7, atol=1e-7 * scale)
+    np.testing.assert_allclose(state.weights, twin.weights, rtol=1e-7)
+    np.testing.assert_allclose(state.losses, twin.losses, rtol=1e-9)
+    assert state.totals[0] == pytest.approx(twin.total) and state.totals[2] == 150
+    after = [[twin.answer(z.tolist(), o) for o in range(outputs)] for z in scores[:9]]
+    np.testing.assert_allclose(state.look(scores[:9]), after, rtol=1e-7, atol=1e-7 * scale)
+
+
+@pytest.mark.parametrize(("members", "outputs"), CASES)
+def test_the_two_cores_agree_and_cuts_do_not_matter(rng, monkeypatch, members, outputs):
+    scores, y = stream(rng, 200, members, outputs)
+    a, b, c = (Standing.empty(members, outputs, 8.0, 0.001) for _ in range(3))
+    first = a.learn(scores, y)
+    parts = [c.learn(scores[i : i + 7], y[i : i + 7]) for i in range(0, 200, 7)]
+    np.testing.assert_array_equal(np.concatenate(parts), first)
+    monkeypatch.setattr(core, "has_lane", lambda: False)
+    np.testing.assert_allclose(b.learn(scores, y), first, rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(a.spread, b.spread, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.skipif(not core.has_lane(), reason="needs the compiled core")
+def test_the_numbers_are_the_same_in_both_languages():
+    text = (Path(core.__file__).parent / "src" / "means.hpp").read_text()
+    for name in ("REACH", "HORIZON", "PRIOR", "STEP", "FAR", "JOINT"):
+        found = re.search(rf"\bkMeans{name.title()} = ([0-9.]+)", text)
+        assert found is not None and float(found[1]) == getattr(means, name), name
+
+
+def test_joined_members_do_better_than_the_best(rng):
+    """Two that err apart: their sum is right, and no mean of them by weights says so sooner."""
+    y = rng.normal(size=(3000, 1))
+    other = rng.normal(size=(3000, 1))
+    scores = np.stack([y + other, y - other, 0 * y], axis=1)
+    state = Standing.empty(3, 1, 8.0, 0.001)
+    found = state.learn(scores, y)
+    assert np.abs(found - y)[1000:].mean() < 0.05 < 0.5 < np.abs(scores[:, 0] - y).mean()
+
+
+def test_members_that_are_alike_and_values_that_are_huge(rng):
+    scores, y = stream(rng, 4000, 2, 1)
+    scores = np.concatenate([scores, scores, 0 * scores[:, :1], 1e150 + 0 * scores[:, :1]], axis=1)
+    state = Standing.empty(6, 1, 8.0, 0.001)
+    found = state.learn(scores, y)
+    assert np.isfinite(found).all() and np.linalg.eigvalsh(state.spread[0]).min() > 0

@@ -1,0 +1,100 @@
+"""Answers of several members and of two joint experts, averaged, in plain loops."""
+
+import math
+
+REACH, HORIZON, PRIOR, STEP, FAR = 8.0, 1000, 1.0, 0.1, 3.0
+
+
+def middle(values):
+    """The median."""
+    ordered, half = sorted(values), len(values) // 2
+    return ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2
+
+
+def clipped(value, most):
+    """Moved to within `most` of 0."""
+    return min(max(value, -most), most)
+
+
+class Joint:
+    """median + u (sum of v_m f_m), f the members' answers around their median in usual errors."""
+
+    def __init__(self, members, newton):
+        self.v, self.newton = [1 / members] * members, newton
+        self.spread = [[(i == j) / PRIOR for j in range(members)] for i in range(members)]
+
+    def answer(self, f):
+        """In usual errors, from the median."""
+        return sum(v * a for v, a in zip(self.v, f, strict=True))
+
+    def learn(self, f, target):
+        """One step on the squared error, far ones counting less."""
+        error = target - self.answer(f)
+        size = min(1.0, FAR / max(abs(error), 1e-300))
+        if not self.newton:
+            step = STEP * size * error / (1 + sum(a * a for a in f))
+            self.v = [v + step * a for v, a in zip(self.v, f, strict=True)]
+            return
+        along = [sum(a * b for a, b in zip(row, f, strict=True)) for row in self.spread]
+        across = size * sum(a * b for a, b in zip(along, f, strict=True))
+        self.v = [v + a * size * error / (1 + across) for v, a in zip(self.v, along, strict=True)]
+        cut = size / (1 + across)
+        self.spread = [[a - cut * x * y for a, y in zip(row, along, strict=True)]
+                       for row, x in zip(self.spread, along, strict=True)]  # fmt: skip
+        if sum(row[i] for i, row in enumerate(self.spread)) < len(f) / PRIOR:
+            self.spread = [[a / (1 - 1 / HORIZON) for a in row] for row in self.spread]
+
+
+class Means:
+    """Members and joint experts, averaged by weights that follow their losses; fixed share."""
+
+    def __init__(self, members, outputs, rate, share):
+        self.rate, self.share, self.count = rate, share, 0
+        kinds = (True, False) if members > 1 else ()
+        self.joint = [[Joint(members, kind) for kind in kinds] for _ in range(outputs)]
+        experts = members + len(kinds)
+        self.weights, self.losses = [1 / experts] * experts, [0.0] * experts
+        self.usual, self.total = [0.0] * outputs, 0.0
+
+    def experts(self, scores, o):
+        """All answers to one target; the median, the unit and f."""
+        own = [row[o] for row in scores]
+        center, unit = middle(own), self.usual[o] or 1.0
+        f = [clipped((a - center) / unit, REACH) for a in own]
+        return own + [center + unit * j.answer(f) for j in self.joint[o]], center, unit, f
+
+    def answer(self, scores, o):
+        """The weighted mean; what is far counts as 8 usual errors from the weighted median."""
+        found = self.experts(scores, o)[0]
+        passed, median = 0.0, max(found)
+        for value, weight in sorted(zip(found, self.weights, strict=True), key=lambda p: p[0]):
+            passed += weight
+            if passed >= 0.5 * sum(self.weights):
+                median = value
+                break
+        far = REACH * self.usual[o]
+        return median + sum(w * clipped(a - median, far)
+                            for w, a in zip(self.weights, found, strict=True))  # fmt: skip
+
+    def learn(self, scores, y):
+        """Answer each target, then learn what came."""
+        told = [self.answer(scores, o) for o in range(len(y))]
+        self.count += 1
+        losses = [0.0] * len(self.weights)
+        for o, wanted in enumerate(y):
+            found, center, unit, f = self.experts(scores, o)
+            error = middle([abs(row[o] - wanted) for row in scores])
+            self.usual[o] += (error - self.usual[o]) / min(self.count, HORIZON)
+            scale = REACH * self.usual[o]
+            if scale > 0:
+                for i, a in enumerate(found):
+                    losses[i] += min(abs(a - wanted) / scale, 1.0) ** 2 / len(y)
+            for joint in self.joint[o]:
+                joint.learn(f, (wanted - center) / unit)
+        self.total += sum(w * loss for w, loss in zip(self.weights, losses, strict=True))
+        self.losses = [a + b for a, b in zip(self.losses, losses, strict=True)]
+        moved = [w * math.exp(-self.rate * loss)
+                 for w, loss in zip(self.weights, losses, strict=True)]  # fmt: skip
+        n = len(moved)
+        self.weights = [(1 - self.share) * a / sum(moved) + self.share / n for a in moved]
+        return told
