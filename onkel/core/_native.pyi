@@ -12,6 +12,56 @@ Bytes = NDArray[np.uint8]
 
 FINGERPRINT: int
 
+class BankBlockD:
+    def __init__(
+        self, first_trial: int, x: Doubles, y: Doubles, weight: Doubles, eta: Doubles, lam: Doubles
+    ) -> None: ...
+
+class BankBlockF:
+    def __init__(
+        self, first_trial: int, x: Floats, y: Doubles, weight: Doubles, eta: Doubles, lam: Doubles
+    ) -> None: ...
+
+class BankOneD:
+    def __init__(
+        self,
+        members: Members,
+        frame: FrameD,
+        terms: TermsD,
+        ring: Ring,
+        state: Doubles,
+        targets: Targets,
+        rows: Moments | None,
+        wanted: Moments | None,
+        scores: Doubles,
+        limits: Doubles,
+    ) -> None: ...
+    def plan(self, first: int, eta: Doubles, lam: Doubles) -> None: ...
+    def learn(self, x: Doubles, y: Doubles, t: int) -> bool: ...
+    def look(self, x: Doubles) -> bool: ...
+    @property
+    def count(self) -> int: ...
+
+class BankOneF:
+    def __init__(
+        self,
+        members: Members,
+        frame: FrameF,
+        terms: TermsF,
+        ring: Ring,
+        state: Doubles,
+        targets: Targets,
+        rows: Moments | None,
+        wanted: Moments | None,
+        scores: Doubles,
+        limits: Doubles,
+    ) -> None: ...
+    def plan(self, first: int, eta: Doubles, lam: Doubles) -> None: ...
+    def learn(self, x: Floats, y: Doubles, t: int) -> bool: ...
+    def look(self, x: Floats) -> bool: ...
+    @property
+    def count(self) -> int: ...
+
 class BankOutput:
     def __init__(
         self,
@@ -170,6 +220,26 @@ class Loss:
     @property
     def code(self) -> int: ...
 
+class Means:
+    def __init__(
+        self,
+        weights: Doubles,
+        usual: Doubles,
+        losses: Doubles,
+        totals: Doubles,
+        rate: float,
+        share: float,
+        reach: float,
+        horizon: float,
+    ) -> None: ...
+    def learn(self, scores: Doubles, y: Doubles, out: Doubles) -> None: ...
+    def look(self, scores: Doubles, out: Doubles) -> None: ...
+
+class Members:
+    def __init__(
+        self, programs: Programs, steppers: Sequence[Stepper], kernels: Sequence[int], outputs: int
+    ) -> None: ...
+
 class Moments:
     def __init__(
         self, seen: Doubles, mean: Doubles, variance: Doubles, horizon: float, plain: bool
@@ -268,6 +338,20 @@ class PrimalOutput:
     ) -> None: ...
     @property
     def bad_row(self) -> int: ...
+
+class PrimalRowsD:
+    def __init__(self, settings: Sequence[WeightsD], scores: Doubles) -> None: ...
+    def plan(self, first: int, eta: Doubles, lam: Doubles) -> None: ...
+    def attempt(self, x: Doubles, y: Doubles, t: int) -> bool: ...
+    def commit(self) -> None: ...
+    def look(self, x: Doubles) -> bool: ...
+
+class PrimalRowsF:
+    def __init__(self, settings: Sequence[WeightsF], scores: Doubles) -> None: ...
+    def plan(self, first: int, eta: Doubles, lam: Doubles) -> None: ...
+    def attempt(self, x: Floats, y: Doubles, t: int) -> bool: ...
+    def commit(self) -> None: ...
+    def look(self, x: Floats) -> bool: ...
 
 class Program:
     def __init__(self, nodes: Sequence[tuple[int, float, float, int]]) -> None: ...
@@ -371,6 +455,32 @@ class TermsF:
         self, panels: Floats, norms: Floats, coef: Doubles, weights: Floats, births: Wholes
     ) -> None: ...
 
+class WeightsD:
+    def __init__(
+        self,
+        frame: FrameD,
+        state: Doubles,
+        theta: Doubles,
+        stepper: Stepper,
+        p: float,
+        targets: Targets,
+        rows: Moments | None,
+        wanted: Moments | None,
+    ) -> None: ...
+
+class WeightsF:
+    def __init__(
+        self,
+        frame: FrameF,
+        state: Doubles,
+        theta: Doubles,
+        stepper: Stepper,
+        p: float,
+        targets: Targets,
+        rows: Moments | None,
+        wanted: Moments | None,
+    ) -> None: ...
+
 def additive_matrix(
     splits: Sequence[Split], weights: Doubles, X: Doubles, Z: Doubles, out: Doubles
 ) -> None: ...
@@ -396,6 +506,28 @@ def bank(
     out: BankOutput,
     threads: int,
 ) -> None: ...
+@overload
+def bank_lane(
+    members: Members,
+    frame: FrameF,
+    terms: TermsF,
+    ring: Ring,
+    state: Doubles,
+    block: BankBlockF,
+    out: BlockOutput,
+    threads: int,
+) -> int: ...
+@overload
+def bank_lane(
+    members: Members,
+    frame: FrameD,
+    terms: TermsD,
+    ring: Ring,
+    state: Doubles,
+    block: BankBlockD,
+    out: BlockOutput,
+    threads: int,
+) -> int: ...
 @overload
 def bank_sums(
     programs: Programs, queries: QueriesF, panels: PanelsF, out: Doubles, threads: int

@@ -352,8 +352,8 @@ class DenseTerms:
     ) -> int:  # fmt: skip
         """Learn rows in place, as many as go without anything unusual; return how many."""
         ring = self.ring_for(window, len(block.x), int(block.oldest[-1]))
-        program, bound = self.kernel.program(), self.bound()
-        done = core.lane(program, *bound, ring, state, stepper, block, out, threads)
+        program: Any = self.kernel.program()
+        done = core.lane(program, *self.bound(), ring, state, stepper, block, out, threads)
         self.head, self.count = ring.head, ring.count
         return done
 
@@ -392,5 +392,8 @@ class DenseTerms:
     ) -> Any:  # fmt: skip
         """Return what learns single rows into these terms, in place."""
         ring = core.ring_of(self.head, self.count, window.cap, window.budget.code)
-        bound = (self.kernel.program(), *self.bound(), ring)
-        return core.one(*bound, state, stepper, targets, rows, wanted, scores, limits)
+        program: Any = self.kernel.program()
+        frame, terms = self.bound()
+        return core.one(
+            program, frame, terms, ring, state, stepper, targets, rows, wanted, scores, limits
+        )

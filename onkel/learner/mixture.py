@@ -273,11 +273,11 @@ class Mixture:
 
     def _mix_one(self, scores: Array, y: Array) -> Array:
         """The same as :meth:`_mix` for one row: [members][outputs], [outputs]."""
-        return self._mix(scores[None], y[None])[0]  # type: ignore[no-any-return]
+        return self._mix(scores[None], y[None])[0]
 
     def _look_one(self, scores: Array) -> Array:
         """The same as :meth:`_look` for one row."""
-        return self._look(scores[None])[0]  # type: ignore[no-any-return]
+        return self._look(scores[None])[0]
 
     def _judge(self, losses: Array) -> Array:
         """Move the weights by the members' losses; return those that each trial was met with."""

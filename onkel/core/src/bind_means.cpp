@@ -27,9 +27,8 @@ class Answers {
   // The weighted mean of output o; answers that are far count as `reach` from the weighted median.
   double mean(const double* scores, size_t o, const double* weights, double reach) {
     std::iota(order_.begin(), order_.end(), size_t(0));
-    std::stable_sort(order_.begin(), order_.end(), [&](size_t a, size_t b) {
-      return scores[a * c_ + o] < scores[b * c_ + o];
-    });
+    std::stable_sort(order_.begin(), order_.end(),
+                     [&](size_t a, size_t b) { return scores[a * c_ + o] < scores[b * c_ + o]; });
     double all = 0, passed = 0, sum = 0;
     for (const size_t i : order_) all += weights[i];
     size_t middle = 0;
