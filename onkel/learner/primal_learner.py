@@ -41,7 +41,6 @@ class PrimalLearner(Learner):
             )
         self._frame = frame
         self.map: Any = self.settings.expansion.open(self.kernel, frame)
-        self.stepper = core.Stepper(self.loss, self.rule, self.settings.intercept)
         self.theta = np.zeros((0, self.map.count + 1))
         self.total = np.zeros((0, self.map.count + 1))
 
@@ -59,6 +58,11 @@ class PrimalLearner(Learner):
     def nbytes(self) -> int:
         """Memory of weights and centres."""
         return int(self.theta.nbytes + self.total.nbytes + self.map.nbytes)
+
+    @property
+    def stepper(self) -> core.Stepper:
+        """What decides a step."""
+        return core.Stepper(self.loss, self.rule, self.settings.intercept)
 
     @property
     def in_rows(self) -> bool:

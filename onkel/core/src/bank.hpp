@@ -135,7 +135,8 @@ inline void bank_groups(const Programs& programs, const Needs& needs, const Grou
       fill_statistics<T, R>(tile, groups[g], panels.values + panel * groups[g].d * kLanes,
                             panels.norms + panel * kLanes, needs);
       for (int64_t i = 0; i < programs.count; ++i)
-        add_kernel<T, R>(programs, i, tile, coef + panel * columns * kLanes, sums + g * columns * R);
+        add_kernel<T, R>(programs, i, tile, coef + panel * columns * kLanes,
+                         sums + g * columns * R);
     }
     if ((p + 1) % kBankFlush && p + 1 < panels.used) continue;
     for (int64_t row = 0; row < rows; ++row)
@@ -177,8 +178,7 @@ void bank_sums(Programs programs, Queries<T> queries, Panels<T> panels, const T*
   const int64_t rest = queries.rows % kTile, full = queries.rows - (rest == 1);
   std::fill_n(out, queries.rows * columns, 0.0);
   bank_rows<T, kTile>(programs, queries, panels, coef, columns, 0, full, out);
-  if (rest == 1)
-    bank_rows<T, 1>(programs, queries, panels, coef, columns, full, queries.rows, out);
+  if (rest == 1) bank_rows<T, 1>(programs, queries, panels, coef, columns, full, queries.rows, out);
 }
 
 // out[kernel][row][term] = k(row, term) for the first `terms` terms; each row up to itself only, as

@@ -37,10 +37,10 @@ struct BankNumbers {
         limit(score + outputs * rows),
         own(limit + outputs * rows),
         state(own + outputs * rows) {}
-  double *diag, *pairs;              // [kernel][row], [kernel][row][row]
-  double *sums, *coef;               // [row][column]
+  double *diag, *pairs;                // [kernel][row], [kernel][row][row]
+  double *sums, *coef;                 // [row][column]
   double *base, *score, *limit, *own;  // [row][output] of the member whose turn it is
-  double* state;                     // [column][field]
+  double* state;                       // [column][field]
 };
 
 template <class T, int R>
@@ -122,15 +122,14 @@ inline void compare_rows(const BankLane<T>& k, const Needs& needs, BankScratch<T
 
 // The scalar steps of member i; false if something unusual has happened.
 template <class T, int R>
-inline bool step_member(BankLane<T>& k, BankScratch<T, R>& m, int64_t i, int64_t start,
-                        int64_t n) {
+inline bool step_member(BankLane<T>& k, BankScratch<T, R>& m, int64_t i, int64_t start, int64_t n) {
   const BankMember& member = k.members[i];
   const int64_t c = k.outputs, first = i * c;
   double* state = m.at.state + first * onkel::kFields;
   for (int64_t t = 0; t < n; ++t)
     for (int64_t o = 0; o < c; ++o)
-      m.at.base[t * c + o] = m.at.sums[t * k.columns + first + o] *
-                             state[o * onkel::kFields + onkel::kFieldScale];
+      m.at.base[t * c + o] =
+          m.at.sums[t * k.columns + first + o] * state[o * onkel::kFields + onkel::kFieldScale];
   StepInput in{};
   in.rows = n;
   in.columns = c;
@@ -208,9 +207,8 @@ inline void learn_bank_rows(BankLane<T>& k) {
   const int workers = R > 1 && much > kShared ? std::max(k.threads, 1) : 1;
   const auto share = [&](int groups, auto work) {
     const int each = (groups + workers - 1) / workers, pieces = (groups + each - 1) / each;
-    team.share(pieces, [&](int piece) {
-      work(piece * each, std::min((piece + 1) * each, groups));
-    });
+    team.share(pieces,
+               [&](int piece) { work(piece * each, std::min((piece + 1) * each, groups)); });
   };
   while (k.done < k.rows && k.count < k.cap) {
     const int64_t most = R > 1 && much > kFewTerms ? kBankGroups * R : R;

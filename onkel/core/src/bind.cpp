@@ -135,17 +135,17 @@ void onkel::refuse(const char* what, int code) {
                               " has no case here");
 }
 
-void bind_parts(nb::module_& m);    // in bind_parts.cpp
-void bind_steps(nb::module_& m);    // in bind_steps.cpp
-void bind_tree(nb::module_& m);     // in bind_tree.cpp
-void bind_lane(nb::module_& m);     // in bind_lane.cpp
-void bind_bank(nb::module_& m);     // in bind_bank.cpp
+void bind_parts(nb::module_& m);        // in bind_parts.cpp
+void bind_steps(nb::module_& m);        // in bind_steps.cpp
+void bind_tree(nb::module_& m);         // in bind_tree.cpp
+void bind_lane(nb::module_& m);         // in bind_lane.cpp
+void bind_bank(nb::module_& m);         // in bind_bank.cpp
 void bind_bank_lane(nb::module_& m);    // in bind_bank_lane.cpp
 void bind_primal_rows(nb::module_& m);  // in bind_primal_rows.cpp
 void bind_means(nb::module_& m);        // in bind_means.cpp
-void bind_density(nb::module_& m);  // in bind_density.cpp
-void bind_chances(nb::module_& m);  // in bind_chances.cpp
-void bind_widths(nb::module_& m);   // in bind_widths.cpp
+void bind_density(nb::module_& m);      // in bind_density.cpp
+void bind_chances(nb::module_& m);      // in bind_chances.cpp
+void bind_widths(nb::module_& m);       // in bind_widths.cpp
 
 NB_MODULE(_native, m) {
   m.attr("FINGERPRINT") = onkel::kFingerprint;

@@ -1,8 +1,9 @@
 // A bank of settings over one ring of terms, for Python: sums for several kernels at once, the
 // scalar steps of every member, and the mixing of their answers.
+#include "bind_bank.hpp"
+
 #include <cmath>
 
-#include "bind_bank.hpp"
 #include "share.hpp"
 #include "threads.hpp"
 

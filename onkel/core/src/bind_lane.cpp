@@ -1,9 +1,9 @@
 // The fast lane for Python: many rows in one call, and single rows for which everything that a call
 // needs is bound once, so that the call itself is cheap.
+#include "bind_lane.hpp"
+
 #include <cmath>
 #include <optional>
-
-#include "bind_lane.hpp"
 
 namespace {
 

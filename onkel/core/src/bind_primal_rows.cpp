@@ -35,8 +35,9 @@ class Weights {
     limit_.resize(size(columns_));
     new_state_.resize(state.size());
     new_theta_.resize(theta.size());
-    in_ = {1,         columns_,     d_, x_.data(),         y_.data(),          &weight_, &eta_,
-           &lam_,     stepper.loss, stepper.rule, p, stepper.intercept, stepper.needs_norm, false};
+    in_ = {
+        1,     columns_,     d_,           x_.data(), y_.data(),         &weight_,           &eta_,
+        &lam_, stepper.loss, stepper.rule, p,         stepper.intercept, stepper.needs_norm, false};
   }
   Weights(const Weights&) = delete;  // it points into itself
 
@@ -49,7 +50,8 @@ class Weights {
     lam_ = lam;
     double square = 0;
     for (int64_t j = 0; j < d_; ++j) {
-      const double v = (static_cast<double>(x[j]) - frame_.center.data()[j]) * frame_.unit.data()[j];
+      const double v =
+          (static_cast<double>(x[j]) - frame_.center.data()[j]) * frame_.unit.data()[j];
       x_[size(j)] = frame_.width.data()[j] * (v - frame_.shift.data()[j]);
       square += x_[size(j)] * x_[size(j)];
     }
@@ -122,7 +124,8 @@ class PrimalRows {
     if (!fits(x, d_) || !has(y, outputs_) || !plan_.holds(t)) return false;
     bool fine = true;
     for (size_t i = 0; i < settings_.size(); ++i) {
-      const size_t at = i * static_cast<size_t>(plan_.count()) + static_cast<size_t>(t - plan_.first);
+      const size_t at =
+          i * static_cast<size_t>(plan_.count()) + static_cast<size_t>(t - plan_.first);
       fine = fine && take(i, x, y.data(), plan_.eta[at], plan_.lam[at]) && settings_[i]->learns();
     }
     if (!fine) return false;

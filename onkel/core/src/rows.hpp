@@ -96,16 +96,17 @@ inline void reduce_both(const T* panel, int64_t d, T* first, T* second, Add add)
   }
 }
 
-// Squared distances from products and lengths.
+// Squared distances from products and lengths; `products` are whole then, but where they lie
+// where the distances go: what is not read needs no room of its own.
 template <class T, int R>
-inline void fill_distances(Tile<T, R>& tile, const Group<T, R>& g, const T* norms) {
+inline void fill_distances(T* products, T* dist2, const Group<T, R>& g, const T* norms) {
   using V = typename Simd<T>::Vec;
   for (int r = 0; r < R; ++r)
     for (int l = 0; l < kLanes; l += Simd<T>::width) {
-      const V dot = load<V>(tile.dot + r * kLanes + l) + g.off[r];
-      store(tile.dot + r * kLanes + l, dot);
+      const V dot = load<V>(products + r * kLanes + l) + g.off[r];
+      store(products + r * kLanes + l, dot);
       const V d2 = load<V>(norms + l) + g.norm[r] - (dot + dot);
-      store(tile.dist2 + r * kLanes + l, larger(d2, V{}));
+      store(dist2 + r * kLanes + l, larger(d2, V{}));
     }
 }
 
@@ -116,17 +117,18 @@ inline void fill_statistics(Tile<T, R>& tile, const Group<T, R>& g, const T* pan
   const T *q = g.q, *v = g.v, *width = g.width;
   const bool direct = needs.dist2 && !needs.dot && g.d <= kDirect;
   const bool product = needs.dot || (needs.dist2 && !direct);
+  T* products = needs.dot ? tile.dot : tile.dist2;
   if (product && needs.dist1) {
-    reduce_both<T, R>(panel, g.d, tile.dot, tile.dist1, [=](V& a, V& b, V s, int64_t j, int r) {
+    reduce_both<T, R>(panel, g.d, products, tile.dist1, [=](V& a, V& b, V s, int64_t j, int r) {
       a = a + q[j * R + r] * s;
-      b = b + magnitude(v[j * R + r] - s) * width[j];
+      b = b + magnitude(s - v[j * R + r]) * width[j];
     });
   } else if (product) {
-    reduce_features<T, R>(q, panel, g.d, tile.dot,
+    reduce_features<T, R>(q, panel, g.d, products,
                           [](V acc, V x, V s, int64_t) { return acc + x * s; });
   } else if (direct && needs.dist1) {
     reduce_both<T, R>(panel, g.d, tile.dist2, tile.dist1, [=](V& a, V& b, V s, int64_t j, int r) {
-      const V t = (v[j * R + r] - s) * width[j];
+      const V t = (s - v[j * R + r]) * width[j];
       a = a + t * t;
       b = b + magnitude(t);
     });
@@ -140,7 +142,7 @@ inline void fill_statistics(Tile<T, R>& tile, const Group<T, R>& g, const T* pan
       return acc + magnitude(x - s) * width[j];
     });
   }
-  if (product) fill_distances(tile, g, norms);
+  if (product) fill_distances(products, tile.dist2, g, norms);
 }
 
 template <class T, int N, class Map>

@@ -106,7 +106,7 @@ inline double sum_lanes(typename Simd<T>::Vec v) {
 inline VecF vexp(VecF x) {
   const VecF low = broadcast<VecF>(-87.0f);
   const IntF alive = x > low;
-  x = larger(x, low);
+  x = alive ? x : low;
   const VecF magic = broadcast<VecF>(12582912.0f);  // 1.5 * 2^23: adding it rounds to an integer
   const VecF shifted = x * 1.44269504088896341f + magic;
   const VecF n = shifted - magic;
@@ -126,7 +126,7 @@ inline VecF vexp(VecF x) {
 inline VecD vexp(VecD x) {
   const VecD low = broadcast<VecD>(-708.0);
   const IntD alive = x > low;
-  x = larger(x, low);
+  x = alive ? x : low;
   const VecD magic = broadcast<VecD>(6755399441055744.0);  // 1.5 * 2^52
   const VecD shifted = x * 1.4426950408889634074 + magic;
   const VecD n = shifted - magic;
