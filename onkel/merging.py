@@ -75,7 +75,8 @@ def merge(
 
     The models stay as they are. Decisions, scores and predictions add with the weights, and with
     them offsets and thresholds; regression's widths (epsilon, sigma) are averaged. Counts add, so
-    that learning goes on as after that many examples. The guide's page on merging has the rest.
+    that learning goes on as after that many examples. Mixtures add member by member, and the
+    logarithms of their weights are averaged. The guide's page on merging has the rest.
 
     Parameters
     ----------

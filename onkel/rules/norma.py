@@ -209,8 +209,8 @@ class BoundNorma(BoundRule):
         return rates
 
     def lams(self, t: Array, gaps: Array | None = None) -> Array:
-        if gaps is None:
-            return super().lams(t)
+        if gaps is None or math.isinf(self.duration):
+            return super().lams(t)  # beside others that go by the clock, it may count examples
         return -np.expm1(-gaps / self.duration) / self.rates(t)
 
     def pull(self, norm2: float) -> float:

@@ -120,6 +120,18 @@ def test_blocks_single_rows_copies_and_files(rng, targets):
     np.testing.assert_allclose(told, shown, rtol=1e-12)
 
 
+def test_rows_learned_one_by_one_count_too(rng):
+    X, y = stream(rng)
+    block, single = Regressor().partial_fit(X, y), Regressor()
+    for row, target in zip(X, y, strict=True):
+        single.learn_one(row, target)
+    assert single._learner.widths.rows == block._learner.widths.rows == len(X)
+    np.testing.assert_allclose(
+        single._learner.widths.state, block._learner.widths.state, rtol=1e-6, atol=1e-6
+    )
+    np.testing.assert_allclose(single.predict_interval(X), block.predict_interval(X), atol=1e-6)
+
+
 def test_rows_of_weight_0_are_shown_an_interval_and_not_counted(rng):
     X, y = stream(rng)
     weight = np.where(np.arange(len(y)) % 3, 1.0, 0.0)

@@ -55,23 +55,17 @@ MEMBERS = Members()
 
 def _task(learner: Bank, queries: Any, batch: Batch) -> core_bank.BankInput:
     trials, norms = learner.t + 1 + np.arange(len(batch.Y)), queries.norm.astype(np.float64)
-    y = learner.targets.standardised(batch.Y)[:, : learner.outputs]
+    y, gaps = learner.targets.standardised(batch.Y), batch.gaps(learner.clock)
+    y = y[:, : learner.outputs]
     with np.errstate(over="ignore"):
         diag = np.array([diag_of_norms(p, norms) for p in learner.programs])
     return core_bank.BankInput(
         learner.programs, learner.steppers, queries, learner.panels(), learner.t + 1,
         np.ascontiguousarray(y, np.float64), np.ascontiguousarray(batch.weight, np.float64),
         np.array([r.rates(trials) for r in learner.rules], np.float64),
-        _lams(learner, trials, batch.gaps(learner.clock)), diag, learner.state,
+        np.array([r.lams(trials, gaps) for r in learner.rules], np.float64), diag, learner.state,
         learner.settings.threads,
     )  # fmt: skip
-
-
-def _lams(learner: Bank, trials: Array, gaps: Array | None) -> Array:
-    """Return each member's regularisation; gaps concern those that forget by the clock."""
-    by_clock = [gaps if np.isfinite(r.duration) else None for r in learner.rules]
-    pairs = zip(learner.rules, by_clock, strict=True)
-    return np.array([r.lams(trials, gap) for r, gap in pairs], np.float64)
 
 
 def _commit(learner: Bank, result: core_bank.BankOutput, queries: Any) -> None:
