@@ -28,6 +28,11 @@ def learner_of(model: Estimator) -> Learner:
     return model._fitted()
 
 
+def takes_texts(model: Estimator) -> bool:
+    """Whether a model's rows are texts."""
+    return model._takes()[0]
+
+
 def classes_of(model: Estimator) -> Classes | None:
     """Return the classes of a classifier that has begun; None of other models."""
     return model._classes if isinstance(model, BaseClassifier) else None
@@ -58,7 +63,7 @@ def around(first: Model, learner: Learner, classes: Classes | None = None, **lea
 def widened(model: Model, values: Array) -> Model:
     """Return the model for rows with more features, which had these values until now."""
     other = copy.copy(model)
-    other._learner = model._fitted().widened(values)
+    other._learner = model._wider(values)
     learned = {k: v for k, v in vars(other).items() if k.endswith("_")}
     vars(other).update(copy.deepcopy(learned))  # a single row changes some of them in place
     return other

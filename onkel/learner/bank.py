@@ -150,6 +150,12 @@ class Bank(TermLearner):
         self.state[1::2] = self.state[::2]
         self.state[1::2, [Field.OFFSET, Field.OFFSET_SUM]] *= -1.0
 
+    def reorder(self, order: Sequence[int]) -> None:
+        """Let the outputs of each member be those that stood at this place in the order."""
+        at = (np.array(order)[:, None] * self.outputs + np.arange(self.outputs)).ravel()
+        self.remix(np.eye(self.columns)[:, at])
+        self.state = self.state[at]
+
     def rescale_targets(self, new: Targets) -> None:
         """Express f, b and the adaptive numbers in new target units; predictions stay the same."""
         ratio = self.targets.spread / new.spread

@@ -129,6 +129,17 @@ class Mixed(Estimator):
         learner.names = chosen
         return learner
 
+    def _wider(self, values: Array) -> Any:
+        """Return the mixture for more features; the default bank's widths follow their number."""
+        mixture = self._mixture()
+        if self.members is not None:
+            return mixture.widened(values)
+        chosen = self._chosen(len(mixture.moments.mean) + len(values))
+        threads = threads_of(self.n_jobs)
+        other = mixture.widened(values, [replace(m._settings(), threads=threads) for m in chosen])
+        other.names = chosen
+        return other
+
     def _times(self, time: Any, rows: int, learner: Any) -> None:
         if time is not None:
             raise ValueError(
