@@ -15,8 +15,8 @@ from onkel.river import frames
 from onkel.river.base import Face, alone
 
 
-class Classifier(Face, base.MiniBatchClassifier):
-    """What the two classifiers share: labels of any kind, classes that may appear late."""
+class Labels(Face, base.MiniBatchClassifier):
+    """What River's faces of classifiers share: labels of any kind, classes that may appear late."""
 
     _name: Any = None
     """Of the labels, as the last series of labels had it."""
@@ -35,7 +35,7 @@ class Classifier(Face, base.MiniBatchClassifier):
         return label.item() if isinstance(label, np.generic) else label
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
-        """Return the probability of each class known so far (logistic loss only)."""
+        """Return the probability of each class known so far."""
         self._check_proba()
         return self._ask(x, inside.chances_of)
 
@@ -53,7 +53,7 @@ class Classifier(Face, base.MiniBatchClassifier):
 
     @alone
     def predict_proba_many(self, X: Any) -> Any:
-        """Return the probability of each class for each row (logistic loss only)."""
+        """Return the probability of each class for each row."""
         self._check_proba()
         rows = self._rows(X)
         if not self._ready:
@@ -73,7 +73,7 @@ def _label(model: Any, row: Any) -> Any:
     return model.predict_one(row)
 
 
-class KernelClassifier(Classifier):
+class KernelClassifier(Labels):
     """Online kernel classification for River, of any labels; classes may appear late.
 
     ``f <- (1 - eta lam) f + eta sigma y k(x, .)``, sigma = [y (f(x) + b) <= margin]
@@ -134,7 +134,7 @@ class KernelClassifier(Classifier):
         yield {"loss": "logistic", "absent": "zero"}
 
 
-class LinearClassifier(Classifier):
+class LinearClassifier(Labels):
     """Online linear classification for River: O(features) per example.
 
     ``theta <- (1 - eta lam) theta + eta sigma y x``, sigma = [y (w . x + b) <= margin]

@@ -227,8 +227,8 @@ def members(kind, linear):
 @pytest.mark.parametrize("value", [0.0, 5.0])
 def test_mixtures_never_notice(rng, value):
     X, y = late_columns(rng, value)
-    make = lambda: Regressor(members(KernelRegressor, LinearRegressor)[:2] + [LinearRegressor(
-        rule=SLOW)])  # fmt: skip
+    slow = LinearRegressor(rule=SLOW)
+    make = lambda: Regressor([*members(KernelRegressor, LinearRegressor)[:2], slow])
     want, got = both(make, X, y, value)
     np.testing.assert_allclose(got, want, rtol=1e-8, atol=1e-8)
     labels = np.where(y > np.median(y), "high", np.where(y > 0, "some", "low"))
