@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from onkel import bounds
-from onkel.learner import Mixture
+from onkel.learner import Mixture, Settings
+
+_USUAL = ("SoftMargin", "Huber")
+"""Losses that go without saying."""
 
 
 def report(mixture: Mixture) -> dict[str, Any]:
@@ -17,6 +21,8 @@ def report(mixture: Mixture) -> dict[str, Any]:
         "bytes": mixture.nbytes,
         "mistakes": None,
         "members": [repr(m) for m in mixture.names],
+        "names": short_names(mixture),
+        "in_words": in_words(mixture),
         "weights": mixture.weights.tolist(),
         "losses": mixture.losses.tolist(),
         "loss": mixture.loss_total,
@@ -39,3 +45,79 @@ def _regret_bound(mixture: Mixture, best: float | None) -> float:
         members=count, trials=trials, rate=mixture.rate, share=mixture.share, best_loss=best,
         mix_gap=None if measured is None else max(measured, 0.0),
     ).bound  # fmt: skip
+
+
+# -- in words --------------------------------------------------------------------------------------
+
+
+def in_words(mixture: Mixture) -> str:
+    """Return which setting leads now, with what weight, and which come next."""
+    if not mixture.judged:
+        return "Nothing has been judged yet: all settings weigh the same."
+    d, weights = _features(mixture), mixture.weights
+    order = sorted(range(len(weights)), key=lambda i: (-weights[i], i))
+    told = [order[0], *(i for i in order[1:4] if weights[i] >= 0.05)]
+    words = [f"{_words(_settings(mixture, i), d)} (weight {weights[i]:.2f})" for i in told]
+    text = f"Leads now: {words[0]}" + (f"; then {', '.join(words[1:])}" if words[1:] else "")
+    return f"{text}. d is the number of features, {d}." if "/d" in text else f"{text}."
+
+
+def short_names(mixture: Mixture) -> list[str]:
+    """Return a few words for each member, each of them different."""
+    d, found = _features(mixture), []
+    for i in range(len(mixture.names)):
+        name = _words(_settings(mixture, i), d)
+        name = re.sub(r" kernel, width| kernel|(?<=, )by | loss", "", name)
+        same = sum(name == other.partition(" (")[0] for other in found)
+        found.append(f"{name} ({same + 1})" if same else name)
+    return found
+
+
+def _features(mixture: Mixture) -> int:
+    return max(len(mixture.moments.mean), 1)
+
+
+def _settings(mixture: Mixture, i: int) -> Settings:
+    """Return a member's settings as they were given: those that learn hold computed numbers."""
+    found: Settings = mixture.names[i].settings()
+    return found
+
+
+def _words(settings: Settings, d: int) -> str:
+    """Return a setting in words: the kernel with its width, and what is not usual of the rest."""
+    words = ["linear"] if settings.expansion.primal else [_kernel(settings.kernel.resolve(d), d)]
+    if type(settings.loss).__name__ not in _USUAL:
+        words.append(f"{_spaced(settings.loss)} loss")
+    if type(settings.rule).__name__ != "Norma":
+        words.append(f"by {_spaced(settings.rule)}")
+    elif settings.rule.learning_rate is not None:
+        words.append(f"rate {_number(settings.rule.learning_rate)}")
+    return ", ".join(words)
+
+
+def _kernel(kernel: Any, d: int) -> str:
+    gamma = getattr(kernel, "gamma", None)
+    name = f"{type(kernel).__name__} kernel"
+    return name if not isinstance(gamma, float) else f"{name}, width {_width(gamma, d)}"
+
+
+def _width(gamma: float, d: int) -> str:
+    """Return a width in units of 1/d, where it is a simple number of them.
+
+    Examples
+    --------
+    >>> _width(0.5, 8), _width(0.3, 7)
+    ('4/d', '0.3')
+    """
+    eighths = 8.0 * gamma * d
+    simple = abs(eighths - round(eighths)) < 1e-9 * eighths and eighths >= 0.5
+    return f"{eighths / 8:.4g}/d" if simple else f"{gamma:.3g}"
+
+
+def _number(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, (int, float)) else str(value)
+
+
+def _spaced(part: Any) -> str:
+    """Return the name of a part in small letters: EpsilonInsensitive is epsilon insensitive."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(part).__name__).lower()
