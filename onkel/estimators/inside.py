@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from onkel.estimators.base import Estimator
 from onkel.estimators.classes import Classes
 from onkel.estimators.classifier import BaseClassifier
+from onkel.estimators.mixtures.base import Mixed
+from onkel.estimators.mixtures.reporting import short_names
 from onkel.estimators.regressor import BaseRegressor
 from onkel.learner import Learner
 
@@ -67,6 +69,11 @@ def widened(model: Model, values: Array) -> Model:
     learned = {k: v for k, v in vars(other).items() if k.endswith("_")}
     vars(other).update(copy.deepcopy(learned))  # a single row changes some of them in place
     return other
+
+
+def member_names(model: Mixed, features: int) -> list[str]:
+    """Return a few words for each member that a mixture has for rows of so many features."""
+    return short_names(model._chosen(features), features)
 
 
 def counts_of_all(models: list[Model], start: list[Model]) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def test_members_that_sound_alike_are_numbered(rng):
     model = Regressor([*members, KernelRegressor(loss=losses.EpsilonInsensitive())])
     model.partial_fit(rng.normal(size=(20, 2)), rng.normal(size=20))
     assert model.diagnostics_["names"] == [
-        "Laplacian 2/d", "Laplacian 1/d (2)", "Laplacian 1/d, squared",
+        "Laplacian 2/d", "Laplacian 2/d (2)", "Laplacian 2/d, squared",
         "Laplacian 2/d, epsilon insensitive",
     ]  # fmt: skip
 

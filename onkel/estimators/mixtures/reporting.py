@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from onkel import bounds
@@ -21,7 +22,7 @@ def report(mixture: Mixture) -> dict[str, Any]:
         "bytes": mixture.nbytes,
         "mistakes": None,
         "members": [repr(m) for m in mixture.names],
-        "names": short_names(mixture),
+        "names": short_names(mixture.names, _features(mixture)),
         "in_words": in_words(mixture),
         "weights": mixture.weights.tolist(),
         "losses": mixture.losses.tolist(),
@@ -57,17 +58,17 @@ def in_words(mixture: Mixture) -> str:
     d, weights = _features(mixture), mixture.weights
     order = sorted(range(len(weights)), key=lambda i: (-weights[i], i))
     told = [order[0], *(i for i in order[1:4] if weights[i] >= 0.05)]
-    words = [f"{_words(_settings(mixture, i), d)} (weight {weights[i]:.2f})" for i in told]
-    text = f"Leads now: {words[0]}" + (f"; then {', '.join(words[1:])}" if words[1:] else "")
+    # as they were given: the settings that learn hold computed numbers
+    words = [f"{_words(mixture.names[i].settings(), d)} (weight {weights[i]:.2f})" for i in told]
+    text = "; then ".join([f"Leads now: {words[0]}", *words[1:]])
     return f"{text}. d is the number of features, {d}." if "/d" in text else f"{text}."
 
 
-def short_names(mixture: Mixture) -> list[str]:
+def short_names(members: Sequence[Any], d: int) -> list[str]:
     """Return a few words for each member, each of them different."""
-    d, found = _features(mixture), []
-    for i in range(len(mixture.names)):
-        name = _words(_settings(mixture, i), d)
-        name = re.sub(r" kernel, width| kernel|(?<=, )by | loss", "", name)
+    found: list[str] = []
+    for member in members:
+        name = re.sub(r" kernel, width| kernel|(?<=, )by | loss", "", _words(member.settings(), d))
         same = sum(name == other.partition(" (")[0] for other in found)
         found.append(f"{name} ({same + 1})" if same else name)
     return found
@@ -75,12 +76,6 @@ def short_names(mixture: Mixture) -> list[str]:
 
 def _features(mixture: Mixture) -> int:
     return max(len(mixture.moments.mean), 1)
-
-
-def _settings(mixture: Mixture, i: int) -> Settings:
-    """Return a member's settings as they were given: those that learn hold computed numbers."""
-    found: Settings = mixture.names[i].settings()
-    return found
 
 
 def _words(settings: Settings, d: int) -> str:
