@@ -24,7 +24,7 @@ class BaseRegressor(Estimator):
     """What regressors share: one or several targets, intervals."""
 
     task: ClassVar[str] = "regression"
-    outputs: ClassVar[tuple[str, ...]] = ("prediction", "interval")
+    outputs: ClassVar[tuple[str, ...]] = ("prediction", "interval", "judgement")
     _own_parts: ClassVar[dict[tuple[str, str], Part]] = {("loss", "huber"): losses.Huber(sigma=3.0)}
 
     # -- learning ------------------------------------------------------------------------------
@@ -55,16 +55,18 @@ class BaseRegressor(Estimator):
     ) -> Any:  # fmt: skip
         """Predict each row *before* it is learned: the online protocol.
 
-        ``output="interval"`` gives (low, high) as they stood before each row.
+        ``output="interval"`` gives (low, high) as they stood before each row, ``"judgement"``
+        (prediction, low, high).
         """
         self._check_output(output)
-        if output == "interval":
+        if output != "prediction":
             self._check_interval()
         scores, limits = self._learn(X, y, sample_weight, time)
         if output == "prediction":
             return self._shaped(scores)
         width = np.maximum(limits, 0.0)
-        return self._shaped(scores - width), self._shaped(scores + width)
+        interval = self._shaped(scores - width), self._shaped(scores + width)
+        return interval if output == "interval" else (self._shaped(scores), *interval)
 
     @locked
     def learn_one(self, row: Any, y: Any, time: Any = None) -> Self:

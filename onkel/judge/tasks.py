@@ -252,7 +252,14 @@ def labelled(model: Any, X: Any, y: Any, **how: Any) -> list[Array]:
     total = chances.sum(axis=1)
     there = total > 0
     found = likeliest(model.classes_, chances / np.where(there, total, 1.0)[:, None])
-    return [np.where(there, column.astype(object), None) for column in found]
+    return [_none_where(~there, column) for column in found]
+
+
+def _none_where(gaps: Array, column: Array) -> Array:
+    """Return a column with None where nothing was known."""
+    column = column.astype(object)
+    column[gaps] = None
+    return column
 
 
 def _first_rows(classes: list[Any], known: list[Any], y: Any, weight: Any) -> dict[int, int]:

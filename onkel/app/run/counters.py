@@ -80,6 +80,8 @@ class Counters:
     first_broken: str = ""
     members: list[str] = field(default_factory=list)
     """A few words for each setting of a self-tuning model; the history has their weights."""
+    weighing: list[float] = field(default_factory=list)
+    """Their weights after the latest block (of the latest model, where there are keys)."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON knows it."""

@@ -76,6 +76,7 @@ class Counting:
 
     def _weigh(self, weights: list[float], rows: int) -> None:
         """Add up weights over rows: those of several models, too, where there are keys."""
+        self.counters.weighing = weights or self.counters.weighing
         for i, weight in enumerate(weights):
             name = member(i)
             self._weights[name] = round(self._weights.get(name, 0.0) + weight * rows, 3)

@@ -85,8 +85,8 @@ def _words(settings: Settings, d: int) -> str:
         words.append(f"{_spaced(settings.loss)} loss")
     if type(settings.rule).__name__ != "Norma":
         words.append(f"by {_spaced(settings.rule)}")
-    elif settings.rule.learning_rate is not None:
-        words.append(f"rate {_number(settings.rule.learning_rate)}")
+    elif (rate := getattr(settings.rule, "learning_rate", None)) is not None:
+        words.append(f"rate {_number(rate)}")
     return ", ".join(words)
 
 
