@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     )
     from onkel.bounds.experts import fixed_share
     from onkel.bounds.guarantee import Guarantee, Rate
+    from onkel.bounds.intervals import interval_misses
     from onkel.bounds.projections import projection_loss, projection_segment_loss
     from onkel.bounds.risk import (
         horizon_risk,
@@ -75,8 +76,8 @@ __all__ = [
     "alma_mistakes", "coefficient_curvature", "coefficient_excess", "coefficient_function_norm",
     "coefficient_kappa", "coefficient_kappa_limit", "coefficient_norm", "coefficient_rate",
     "coefficient_risk_gap", "coefficient_strong_convexity", "count_bound", "fixed_share",
-    "growth_start", "growth_window", "horizon_risk", "norm_bound", "norma_any_step",
-    "norma_average_risk", "norma_margin_errors", "norma_mistakes", "norma_risk",
+    "growth_start", "growth_window", "horizon_risk", "interval_misses", "norm_bound",
+    "norma_any_step", "norma_average_risk", "norma_margin_errors", "norma_mistakes", "norma_risk",
     "norma_risk_truncated", "projection_loss", "projection_segment_loss",
     "regularized_average_risk", "regularized_risk", "soft_margin_risk", "step_size",
     "truncation_age", "truncation_error",
@@ -105,6 +106,7 @@ _WHERE = {
     "fixed_share": "onkel.bounds.experts",
     "Guarantee": "onkel.bounds.guarantee",
     "Rate": "onkel.bounds.guarantee",
+    "interval_misses": "onkel.bounds.intervals",
     "projection_loss": "onkel.bounds.projections",
     "projection_segment_loss": "onkel.bounds.projections",
     "horizon_risk": "onkel.bounds.risk",

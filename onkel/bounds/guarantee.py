@@ -84,6 +84,12 @@ ACCEPTS: Mapping[str, Accept] = {
     "high": _share("It is the most that the level may be."),
     "forgiven": _from_zero("It is what the lower limit cut off, measured by the run."),
     "unspent": _from_zero("It is what the upper limit cut off, measured by the run."),
+    "width_rate": _positive("It is what log q rises by with a miss."),
+    "narrowest": _positive("It is the least that q may be."),
+    "widest": _positive("It is the most that q may be."),
+    "first": Accept(low=0, low_open=True, high_open=True, none=True, hint="None is -log(nu)."),
+    "last": Accept(low=0, low_open=True, high_open=True, none=True,
+                   hint="None bounds the misses without it."),
     "start": _share("None is nu.", none=True),
     "end": _share("None bounds the alerts without it.", none=True),
 }  # fmt: skip

@@ -191,8 +191,7 @@ class Estimator(Saving):
                     rows[part], Y[part], weight[part], own, first + start, when
                 )
             elif stop > start:
-                scores[part] = learner.scores(rows[part], first + start)
-                limits[part] = learner.limits()
+                scores[part], limits[part] = learner.outlook(rows[part], first + start)
         return scores, limits
 
     @locked

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from onkel import expansions, kernels, losses, rules
+from onkel.clock import is_duration
 from onkel.estimators.locks import Locked
 from onkel.learner import Settings
 from onkel.params import Accept, Part, nested_changes
@@ -110,8 +111,7 @@ class Configured(Locked):
                 raise ValueError(
                     f"{owner}: {name} must be True or False; got {getattr(self, name)!r}."
                 )
-        if self.missing not in ("error", "mean"):
-            raise ValueError(f"{owner}: missing must be 'error' or 'mean'; got {self.missing!r}.")
+        self._check_missing()
         loss = self._loss()
         rule = self._part("rule", self.rule)
         if loss.task != self.task:
@@ -128,6 +128,16 @@ class Configured(Locked):
             threads=threads_of(self.n_jobs),
             missing=self.missing,
         )
+
+    def _check_missing(self) -> None:
+        if self.missing not in ("error", "mean"):
+            raise ValueError(
+                f"{type(self).__name__}: missing must be 'error' or 'mean'; got {self.missing!r}."
+            )
+
+    def forgets_by_clock(self) -> bool:
+        """Whether the memory is a duration, so that learning must be told the times."""
+        return is_duration(self.get_params().get("rule__memory"))
 
     def settings(self) -> Settings:
         """Return what the parameters make a learner of, all of them checked.

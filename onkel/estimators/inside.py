@@ -84,6 +84,17 @@ def counts_of_all(models: list[Model], start: list[Model]) -> dict[str, Any]:
     return models[0]._counts_of_all(models, start)
 
 
+def has_interval(model: BaseRegressor) -> bool:
+    """Return whether a model gives intervals."""
+    return model._has_interval()
+
+
+def outlook(model: BaseRegressor, X: Any) -> tuple[Array, Array, Array]:
+    """Return predictions, and low and high of their intervals, of a model that has them."""
+    with model._lock:
+        return model._outlook(X)
+
+
 def check_interval(model: BaseRegressor) -> None:
     """Raise what ``predict_interval`` would raise, were the model fitted."""
     model._check_interval()

@@ -64,9 +64,8 @@ class BaseRegressor(Estimator):
         scores, limits = self._learn(X, y, sample_weight, time)
         if output == "prediction":
             return self._shaped(scores)
-        width = np.maximum(limits, 0.0)
-        interval = self._shaped(scores - width), self._shaped(scores + width)
-        return interval if output == "interval" else (self._shaped(scores), *interval)
+        found = self._judged(scores, limits)
+        return found if output == "judgement" else found[1:]
 
     @locked
     def learn_one(self, row: Any, y: Any, time: Any = None) -> Self:
@@ -168,9 +167,17 @@ class BaseRegressor(Estimator):
     def predict_interval(self, X: Any) -> tuple[Array, Array]:
         """Return (low, high): with a loss that has nu, coverage 1 - nu in the long run."""
         self._check_interval()
-        learner = self._fitted()
-        scores, width = learner.scores(self._rows(X)), np.maximum(learner.limits(), 0.0)
-        return self._shaped(scores - width), self._shaped(scores + width)
+        _, low, high = self._outlook(X)
+        return low, high
+
+    def _outlook(self, X: Any) -> tuple[Array, Array, Array]:
+        """Return predictions and their intervals, at the price of predictions."""
+        scores, limits = self._fitted().outlook(self._rows(X))
+        return self._judged(scores, limits)
+
+    def _judged(self, scores: Array, limits: Array) -> tuple[Array, Array, Array]:
+        width = np.maximum(limits, 0.0)
+        return self._shaped(scores), self._shaped(scores - width), self._shaped(scores + width)
 
     @locked
     def explain(self, x: Any, top: int = 5, target: int = 0) -> NumberExplanation:

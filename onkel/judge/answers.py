@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.estimators import inside
 from onkel.judge.marks import Marks, marks_of_labels, marks_of_numbers
-from onkel.judge.tasks import judgement, labelled, likeliest, middle, tells_interval
+from onkel.judge.tasks import judgement, labelled, likeliest, tells_interval
 
 Array = NDArray[Any]
 
@@ -60,7 +61,7 @@ def predicted(model: Any, X: Any, output: str = "prediction") -> Answer:
     if output == "prediction" and model.task == "classification":
         return _labels(*likeliest(model.classes_, model.predict_proba(X)))
     if output == "prediction" and model.task == "regression" and tells_interval(model):
-        return _numbers(*model.predict_interval(X))
+        return _numbers(*inside.outlook(model, X))
     return Answer(predict(model, X, output), {})
 
 
@@ -68,8 +69,8 @@ def _labels(labels: Array, chances: Array) -> Answer:
     return Answer(labels, {"probability": chances})
 
 
-def _numbers(low: Array, high: Array) -> Answer:
-    return Answer(middle(low, high), {"interval": np.stack([low, high], axis=-1)})
+def _numbers(values: Array, low: Array, high: Array) -> Answer:
+    return Answer(values, {"interval": np.stack([low, high], axis=-1)})
 
 
 def answer(model: Any, X: Any, y: Any = None, output: str = "prediction", **how: Any) -> Answer:
@@ -118,8 +119,8 @@ def _regression(model: Any, X: Any, y: Any, output: str, how: dict[str, Any]) ->
     if output == "prediction" and not tells_interval(model):
         found = model.predict_then_learn(X, y, **how)
         return Answer(found, {}, marks_of_numbers(found, y))
-    low, high = model.predict_then_learn(X, y, output="interval", **how)
-    values, beside, _ = _numbers(low, high)
+    found, low, high = model.predict_then_learn(X, y, output="judgement", **how)
+    values, beside, _ = _numbers(found, low, high)
     marks = marks_of_numbers(values, y, (high - low) / 2)
     if output == "interval":
         return Answer(beside["interval"], {}, marks)

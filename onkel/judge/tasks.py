@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.alerting import RecentScores
-from onkel.clock import is_duration
+from onkel.estimators import inside
+from onkel.estimators.regressor import BaseRegressor
 from onkel.judge.ranks import ranks_at
 from onkel.judge.reasons import briefly, reason_of, worst
 from onkel.judge.rows import Rows, named
@@ -301,17 +302,10 @@ class Intervals(Supervised):
         return {**dict.fromkeys(("prediction", "low", "high"), "double"), "target": "target"}
 
     def _learn(self, model: Any, X: Any, y: Any, how: dict[str, Any]) -> list[Any]:
-        low, high = model.predict_then_learn(X, y, output="interval", **how)
-        return [middle(low, high), low, high]
+        return [*model.predict_then_learn(X, y, output="judgement", **how)]
 
     def _look(self, model: Any, X: Any) -> list[Any]:
-        low, high = model.predict_interval(X)
-        return [middle(low, high), low, high]
-
-
-def middle(low: Array, high: Array) -> Array:
-    """Return the predictions that intervals lie evenly around."""
-    return low + (high - low) / 2
+        return [*inside.outlook(model, X)]
 
 
 @dataclass
@@ -348,8 +342,8 @@ def forgets_by_clock(model: Any) -> bool:
     >>> forgets_by_clock(KernelClassifier(rule=rules.Norma(memory="12h")))
     True
     """
-    given = model.get_params()
-    return is_duration(given.get("rule__memory", given.get("memory")))
+    asked = getattr(model, "forgets_by_clock", None)
+    return asked is not None and bool(asked())
 
 
 def judge_of(
@@ -361,6 +355,7 @@ def judge_of(
     Parameters
     ----------
     model : estimator
+        Any of onkel's.
     names, explain, brief, rank_all
         As :class:`Judge` and :class:`Detect` have them.
 
@@ -379,6 +374,5 @@ def judge_of(
 
 
 def tells_interval(model: Any) -> bool:
-    """Whether a regressor has intervals: its loss, or the model itself, has a nu."""
-    given = model.get_params()
-    return given.get("loss__nu", given.get("nu")) is not None
+    """Whether a model is a regressor that has intervals."""
+    return isinstance(model, BaseRegressor) and inside.has_interval(model)

@@ -54,11 +54,16 @@ class Member:
 
 
 class Together(BoundRule):
-    """What the members' common frame follows: the longest memory that any of them has."""
+    """What the members' common frame follows: the longest memory that any of them has.
+
+    Where one of them forgets by the clock that is the longest duration.
+    """
 
     def __init__(self, rules: Sequence[BoundRule]) -> None:
         finite = [r.memory for r in rules if np.isfinite(r.memory)]
-        self.memory = max(finite, default=float("inf"))
+        clocks = [r.duration for r in rules if np.isfinite(r.duration)]
+        self.memory = float("inf") if clocks else max(finite, default=float("inf"))
+        self.duration = max(clocks, default=float("inf"))
         self.divides = any(r.divides for r in rules)
 
 

@@ -251,6 +251,11 @@ class Learner(Standardised):
             return s[:, Field.ALERT_SUM] / np.maximum(s[:, Field.TRIALS], 1)
         return s[:, Field.ALERT].copy()
 
+    def outlook(self, X: Any, first: int = 0) -> tuple[Array, Array]:
+        """Return scores and thresholds of rows, as they are now; see :meth:`scores`."""
+        scores = self.scores(X, first)
+        return scores, np.broadcast_to(self.limits(), scores.shape)
+
     # -- learning ------------------------------------------------------------------------------
 
     def learn(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onkel.learner.mixture import Mixture, Part, resumed_parts
 from onkel.learner.settings import Settings
+from onkel.learner.widths import Widths
 from onkel.saved import Saved
 
 Array = NDArray[Any]
@@ -60,24 +61,38 @@ class Means(Mixture):
 
     ``l_i = min(1, ((y - p_i) / (8 u))^2)``, u the running mean of the members' median error (the
     present trial with it, the last 1000 trials or so), averaged over several targets. A prediction
-    further than 8 u from the members' weighted median counts as being there.
+    further than 8 u from the members' weighted median counts as being there. Intervals around the
+    answer miss a share nu of the targets (``widths.py``).
     """
 
     REACH = 8.0
     HORIZON = 1000
 
     def __init__(
-        self, members: Sequence[Settings], parts: list[Part], rate: float, share: float
-    ) -> None:
+        self, members: Sequence[Settings], parts: list[Part], rate: float, share: float,
+        nu: float = 0.1,
+    ) -> None:  # fmt: skip
         super().__init__(members, parts, rate, share)
         self.usual = np.zeros(self.columns)
+        self.widths = Widths(self.columns, nu)
+
+    def numbers(self) -> dict[str, float]:
+        return {**super().numbers(), "nu": self.widths.nu}
+
+    def copy(self) -> Self:
+        other = super().copy()
+        other.widths = self.widths.copy()
+        return other
 
     def dump(self) -> dict[str, Any]:
-        return {**super().dump(), "usual": self.usual.copy()}
+        return {**super().dump(), "usual": self.usual.copy(), "widths": self.widths.dump()}
 
     def restore(self, saved: Saved) -> None:
         super().restore(saved)
         self.usual = saved.array("usual", (self.columns,), np.float64, low=0.0)
+        self.widths.restore(saved.inside("widths"))
+        if self.widths.rows != self.judged:
+            raise saved.refuse("widths", f"must have seen the {self.judged} rows that were judged")
 
     def _mix(self, scores: Array, Y: Array) -> Array:
         errors = np.abs(scores - Y[:, None, :])
@@ -100,7 +115,18 @@ class Means(Mixture):
         return found
 
     def scores(self, X: Any, first: int = 0) -> Array:
+        return self._now(self.answers(X, first))
+
+    def outlook(self, X: Any, first: int = 0) -> tuple[Array, Array]:
+        """Return the answers to rows, and the half-widths of the intervals around them."""
         scores = self.answers(X, first)
+        answers = self._now(scores)
+        return answers, self.widths.now(answers, _apart(scores, answers))
+
+    def _widths(self, scores: Array, answers: Array, Y: Array) -> Array:
+        return self.widths.follow(answers, _apart(scores, answers), np.abs(Y - answers))
+
+    def _now(self, scores: Array) -> Array:
         weights = np.broadcast_to(self.weights, scores.shape[:2])
         return self._mean(scores, weights, self.REACH * self.usual)
 
@@ -117,11 +143,17 @@ class Means(Mixture):
         return median[:, 0] + np.einsum("tm,tmc->tc", weights, gap)
 
 
+def _apart(scores: Array, answers: Array) -> Array:
+    """Return how far the members' answers are from the mixture's, on average."""
+    found: Array = np.abs(scores - answers[:, None]).mean(axis=1)
+    return found
+
+
 def resumed_mixture(
-    kind: type[Mixture], members: Sequence[Settings], rate: float, share: float, saved: Saved
+    kind: type[Mixture], members: Sequence[Settings], numbers: dict[str, float], saved: Saved
 ) -> Mixture:
     """Return the mixture that a file holds."""
-    mixture = kind(members, resumed_parts(members, saved.inside("parts")), rate, share)
+    mixture = kind(members, resumed_parts(members, saved.inside("parts")), **numbers)
     mixture.restore(saved)
     saved.finish()
     return mixture

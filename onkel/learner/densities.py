@@ -169,6 +169,11 @@ class Densities:
         """Return log p of each row, were it the next one; nothing changes."""
         return self.judged(X)[0][:, :1]
 
+    def outlook(self, X: Any, first: int = 0) -> tuple[Array, Array]:
+        """Return scores, and the level beside each."""
+        scores = self.scores(X, first)
+        return scores, np.broadcast_to(self.limits(), scores.shape)
+
     def judged(self, X: Any, members: bool = False) -> tuple[Array, Array]:
         """Judge rows, each as the next one: what :func:`onkel.core.density.run` returns."""
         parts = [

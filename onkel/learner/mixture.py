@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.clock import is_duration
 from onkel.core.bank import fixed_share
 from onkel.learner.bank import Bank
 from onkel.learner.base import Learner
@@ -65,6 +66,8 @@ def resumed_parts(members: Sequence[Settings], saved: Saved) -> list[Part]:
         parts.append((resumed_group([members[i] for i in held], inside), held))
     if len({(p.t, p.columns // len(h), p.dtype, len(p.known)) for p, h in parts}) > 1:
         raise saved.refuse("0", "and the other parts must have learned the same rows")
+    if len({p.clock for p, _ in parts if p.clock is not None}) > 1:
+        raise saved.refuse("0", "and the other parts must have learned at the same time")
     saved.finish()
     return parts
 
@@ -104,6 +107,10 @@ class Mixture:
         """Trials that have moved the weights."""
         self.mistakes = 0
 
+    def numbers(self) -> dict[str, float]:
+        """Return what it was made with, beside its members."""
+        return {"rate": self.rate, "share": self.share}
+
     # -- what estimators ask a learner -----------------------------------------------------------
 
     @property
@@ -138,13 +145,19 @@ class Mixture:
 
     @property
     def rule(self) -> Any:
-        """A rule of the bank (none forgets by the clock)."""
+        """A rule of the bank."""
         return self.main.rule
 
     @property
     def clock(self) -> float | None:
-        """A mixture counts examples."""
-        return None
+        """Time of the last row learned, where a member forgets by it."""
+        return max((p.clock for p, _ in self.parts if p.clock is not None), default=None)
+
+    def durations(self) -> list[Any]:
+        """Return the memories that go by the clock, as they were given."""
+        return [
+            m for m in (getattr(s.rule, "memory", None) for s in self.members) if is_duration(m)
+        ]
 
     @property
     def size(self) -> int:
@@ -260,14 +273,17 @@ class Mixture:
     def _by_member(self, values: Array, held: list[int]) -> Array:
         return values.reshape(len(values), len(held), self.columns)
 
-    def _learn_parts(self, X: Any, Y: Array, weight: Array, first: int) -> Array:
+    def _learn_parts(
+        self, X: Any, Y: Array, weight: Array, first: int, times: Array | None = None
+    ) -> Array:
         """Let every member learn, all or none; return their scores before each row."""
         scores, last = np.empty((len(Y), len(self.members), self.columns)), self.main
         with ExitStack() as calls:
             for part, held in self.parts:
                 call = Transaction(part, len(Y), with_others=part is not last)
                 calls.push(call)
-                told, _ = part.learn_within(call, X, Y, weight, None, first)
+                when = times if np.isfinite(part.rule.duration) else None
+                told, _ = part.learn_within(call, X, Y, weight, None, first, when)
                 scores[:, held] = self._by_member(told, held)
         return scores
 
@@ -280,9 +296,10 @@ class Mixture:
         self, X: Any, Y: Array, weight: Array, own: Array | None = None, first: int = 0,
         times: Array | None = None,
     ) -> tuple[Array, Array]:  # fmt: skip
-        """Learn rows in order; return the mixture's scores before each row, and no thresholds."""
-        scores = self._learn_parts(X, Y, weight, first)
-        return self._mix(scores, Y), np.zeros((len(Y), self.columns))
+        """Learn rows in order; return the mixture's scores and widths before each row."""
+        scores = self._learn_parts(X, Y, weight, first, times)
+        answers = self._mix(scores, Y)
+        return answers, self._widths(scores, answers, Y)
 
     def _mix(self, scores: Array, Y: Array) -> Array:
         """Judge the members and return the mixture's answers before each row [rows][outputs]."""
@@ -301,9 +318,14 @@ class Mixture:
         """Return the mixture's score of each row and output."""
         raise NotImplementedError
 
-    def limits(self) -> Array:
-        """A mixture has no threshold: 0 for each output."""
-        return np.zeros(self.columns)
+    def _widths(self, scores: Array, answers: Array, Y: Array) -> Array:
+        """Return the half-widths of intervals before each row; 0 where there are none."""
+        return np.zeros(answers.shape)
+
+    def outlook(self, X: Any, first: int = 0) -> tuple[Array, Array]:
+        """Return the mixture's score of each row and output, and no thresholds."""
+        scores = self.scores(X, first)
+        return scores, np.zeros(scores.shape)
 
 
 def running_sums(start: Any, values: Array) -> Any:

@@ -6,7 +6,6 @@ import copy
 import os
 from typing import Any, Self
 
-from onkel.clock import is_duration
 from onkel.estimators.locks import Locked, locked
 from onkel.series.lags import Lags
 
@@ -74,8 +73,7 @@ class Series(Locked):
 
     def _how(self, time: Any) -> dict[str, Any]:
         """Return what the estimator must be told of the time: nothing, unless it forgets by it."""
-        by_clock = is_duration(self.estimator.get_params().get("rule__memory"))
-        return {"time": time} if by_clock else {}
+        return {"time": time} if self.estimator.forgets_by_clock() else {}
 
     @locked
     def predict_then_learn(self, X: Any, y: Any = None, time: Any = None, **how: Any) -> Any:

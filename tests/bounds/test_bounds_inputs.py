@@ -20,7 +20,8 @@ GOOD = {
     "beta": 1.0, "regularization_error": 0.5, "centers": 5, "kernel_bound": 1.0, "constant": 1.0,
     "epsilon": 0.1, "members": 5, "switches": 2, "rate": 0.5, "share": 0.01, "best_loss": 1.0,
     "mix_gap": 0.5, "nu": 0.01, "level_rate": 0.01, "low": 0.002, "high": 0.03, "forgiven": 0.1,
-    "unspent": 0.2, "start": 0.02, "end": 0.01,
+    "unspent": 0.2, "start": 0.02, "end": 0.01, "width_rate": 0.03, "narrowest": 0.001,
+    "widest": 1e4, "first": 2.0, "last": 3.0,
 }  # fmt: skip
 
 
@@ -77,6 +78,8 @@ def test_every_argument_is_checked(name):
         ("alert_budget", {"start": 0.05}, "start must lie within [low, high]"),
         ("alert_budget", {"low": 0.02, "start": 0.025}, "end must lie within [low, high]"),
         ("alert_budget", {"nu": 1.0}, "(0, 1)"),
+        ("interval_misses", {"first": 1e-4}, "first must lie within [narrowest, widest]"),
+        ("interval_misses", {"last": 1e5}, "last must lie within [narrowest, widest]"),
         ("norma_mistakes", {"bound": 1e200}, "floating point"),
         ("alma_mistakes", {"radius": 1e-200, "path": 0.0}, "floating point"),
         ("alma_mistakes", {"bound": 1e170, "radius": 1e-170}, "floating point"),

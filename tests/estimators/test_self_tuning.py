@@ -378,6 +378,22 @@ def test_missing_values(rng, task):
         MIXTURES[task]().partial_fit(X, y)
 
 
+@pytest.mark.parametrize("task", BANKS)
+def test_missing_is_handed_to_the_default_bank(rng, task):
+    X, y = stream(rng, task, n=300)
+    X[rng.uniform(size=X.shape) < 0.1] = np.nan
+    model = MIXTURES[task](missing="mean").partial_fit(X, y)
+    assert {m.missing for m in model.members_} == {"mean"}
+    bank = MIXTURES[task](members=model.members_).partial_fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), bank.predict(X))
+    assert model.__sklearn_tags__().input_tags.allow_nan
+    assert not MIXTURES[task]().__sklearn_tags__().input_tags.allow_nan
+    with pytest.raises(ValueError, match="missing='mean' was given, but the members have"):
+        MIXTURES[task](members=BANKS[task](), missing="mean").partial_fit(X, y)
+    with pytest.raises(ValueError, match="missing must be 'error' or 'mean'"):
+        MIXTURES[task](missing="median").partial_fit(X, y)
+
+
 def test_bad_rows_change_nothing(rng):
     X, y = stream(rng, "classification")
     model = Classifier().partial_fit(X, y)
@@ -465,16 +481,10 @@ def test_refusals(make, words):
 
 
 def test_more_refusals():
-    with pytest.raises(ValueError, match="by the clock"):
-        Classifier(members=[KernelClassifier(rule=rules.Norma(memory="1h"))]).partial_fit(
-            [[1.0]], [1]
-        )
     with pytest.raises(ValueError, match="same missing="):
         Classifier(members=[KernelClassifier(), KernelClassifier(missing="mean")]).fit([[1.0]], [1])
-    with pytest.raises(ValueError, match="time= was given"):
-        Classifier().fit([[1.0]], [1], time=[0.0])
     with pytest.raises(ValueError, match="output must be one of"):
-        Regressor().predict_then_learn([[1.0]], [1.0], output="interval")
+        Regressor().predict_then_learn([[1.0]], [1.0], output="probability")
     with pytest.raises(ValueError, match="Invalid parameter 'speed'"):
         Classifier().set_params(speed=1)
 
@@ -499,16 +509,16 @@ def test_what_takes_one_setting_refuses_a_mixture(rng):
         onkel.merge([model, model])
     with pytest.raises(ValueError, match="mixes several settings"):
         evaluate.regret(Classifier(), X, y)
-    with pytest.raises(AttributeError, match="Regressor gives no intervals"):
-        Regressor().fit(X, y).predict_interval(X)
 
 
 def test_parameters():
     for kind in (Classifier, Regressor):
         model = kind(rate=3.0)
         assert repr(model) == f"{kind.__name__}(rate=3.0)"
+        nu = {"nu": 0.1} if kind is Regressor else {}
         assert model.get_params() == {
-            "members": None, "share": 0.001, "rate": 3.0, "n_jobs": None
+            "members": None, **nu, "share": 0.001, "rate": 3.0, "memory": None, "missing": "error",
+            "n_jobs": None,
         }  # fmt: skip
         assert model.set_params(share=0.2).share == 0.2
 
@@ -522,22 +532,5 @@ def test_a_class_per_task(task):
     assert not hasattr(kind(), "score_samples")
     logistic = Classifier(members=[LinearClassifier("logistic")])
     assert hasattr(logistic, "predict_proba") and not hasattr(kind(), "predict_proba")
-    assert not hasattr(kind(), "explain") and not hasattr(kind(), "predict_interval")
-
-
-@pytest.mark.parametrize("task", MIXTURES)
-@pytest.mark.parametrize("learned", [False, True])
-def test_a_mixture_has_no_clock_and_says_so(rng, task, learned):
-    X, y = stream(rng, task, n=60)
-    model = MIXTURES[task]()
-    if learned:
-        model.partial_fit(X, y)
-    before = pickle.dumps(model)
-    for call in (model.partial_fit, model.predict_then_learn, model.fit):
-        with pytest.raises(
-            ValueError, match=rf"{type(model).__name__}: .* counts examples. Leave it"
-        ):
-            call(X, y, time=np.arange(60.0))
-    with pytest.raises(ValueError, match="counts examples"):
-        model.learn_one(X[0], y[0], time=1.0)
-    assert pickle.dumps(model) == before
+    assert not hasattr(kind(), "explain")
+    assert hasattr(kind(), "predict_interval") == (task == "regression")

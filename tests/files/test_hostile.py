@@ -12,6 +12,7 @@ from helpers.sizes import size
 
 from onkel import expansions, files
 from onkel.files import container
+from onkel.learner.widths import KEPT
 
 SAMPLES = corrupted.samples()
 
@@ -65,6 +66,18 @@ def setting(name, value):
     return lambda model, tensors: model["settings"].update({name: value})
 
 
+def widths(name, value):
+    """A forgery: one number of a mixture's intervals."""
+    at = (0, KEPT.index(name))
+    path = "learner.widths.state"
+
+    def put_in(model, tensors):
+        tensors[path] = tensors[path].copy()
+        tensors[path][at] = value
+
+    return put_in
+
+
 def one_setting(name, at, change):
     """A forgery: something of one member of a mixture."""
 
@@ -112,6 +125,11 @@ FORGED_MIXTURES = [
     ("votes", setting("rate", 0.0), "settings.rate must be above 0 and the share below 1"),
     ("votes", setting("rate", 1), "settings.rate must be a finite number"),
     ("votes", setting("rate", {"float": "nan"}), "settings.rate must be a finite number"),
+    ("means", setting("nu", 0.0), "settings.nu must lie between 0 and 1"),
+    ("means", put(learner__widths__rows=10**6), "widths must have seen"),
+    ("means", widths("log_q", 99.0), "widths.state is not that of intervals"),
+    ("means", widths("usual", -1.0), "widths.state is not that of intervals"),
+    ("means", widths("missed", 1e9), "widths.state is not that of intervals"),
     ("votes", setting("share", 1.0), "settings.rate must be above 0 and the share below 1"),
     ("votes", setting("share", -0.1), "settings.share must be a finite number of at least 0"),
     ("votes", setting("extra", 1), "settings.extra is not known here"),
@@ -133,7 +151,9 @@ FORGED_MIXTURES = [
     ("votes", one_setting("kernel", 0, part("kernel/laplacian")), "held must be"),
     ("votes", one_setting("missing", 0, lambda _: "mean"), "the same missing="),
     ("votes", one_setting("loss", 0, part("loss/squared")), "not those of members for class"),
-    ("votes", one_setting("rule", 0, part("rule/norma", memory="3h")), "not those of members"),
+    ("votes", one_setting("rule", 0, part("rule/norma", memory="3h")), "do not fit the rule"),
+    ("clocks", put(learner__parts__0__clock=2e9), "parts must have learned at the same time"),
+    ("clocks", put(learner__parts__0__clock=None), "do not fit the rule"),
     ("votes", one_setting("rule", 2, part("rule/alma")), "held must be"),
     ("votes", one_setting("expansion", 2, part("expansion/window", terms=9)), "held must be"),
     ("votes", one_setting("expansion", 3, part("expansion/centers", centers=5, sample=2**31)),

@@ -103,6 +103,10 @@ def _mixtures(X: Any, y: Any, labels: Any) -> dict[str, tuple[Any, Any]]:
         "votes": (Classifier(members=members).partial_fit(X, labels), X),
         "means": (Regressor().partial_fit(X.astype("f4"), targets), X),
         "bank": (Classifier(members=members), X),
+        "clocks": (
+            Classifier(memory="1h").partial_fit(X, labels, time=60.0 * np.arange(len(X))),
+            X,
+        ),
     }
 
 

@@ -8,6 +8,7 @@ ALMA Gentile's (2001). Their misprints are corrected; docs/paper_*.md list them.
 """
 
 from .features import filled, known_before
+from .intervals import intervals
 from .kernels import (
     add,
     additive,
@@ -56,6 +57,7 @@ __all__ = [
     "growth",
     "growth_t0_by_scan",
     "interleaved",
+    "intervals",
     "is_refresh",
     "judge",
     "kappa",

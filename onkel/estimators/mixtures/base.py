@@ -9,8 +9,8 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel import inputs
-from onkel.clock import is_duration
+from onkel import inputs, rules
+from onkel.clock import check_order, times_of
 from onkel.estimators.base import Estimator
 from onkel.estimators.configured import N_JOBS, threads_of
 from onkel.estimators.locks import locked
@@ -26,6 +26,7 @@ ACCEPTS = {
     "rate": Accept(low=0, low_open=True, high_open=True, none=True,
                    hint="None is the class's default."),
     "share": Accept(low=0, high=1, high_open=True, hint="0 follows the best fixed member."),
+    "memory": rules.Norma.accepts("memory"),
     "n_jobs": N_JOBS,
 }  # fmt: skip
 
@@ -40,6 +41,7 @@ class Mixed(Estimator):
     members: Any
     share: float
     rate: float | None
+    memory: Any
     _kind: ClassVar[type[Mixture]]
     """How members are judged, and their answers blended."""
     _default_rate: ClassVar[float]
@@ -53,8 +55,12 @@ class Mixed(Estimator):
 
     def _chosen(self, features: int) -> list[Any]:
         """Return the members for rows of so many features: the user's, or the default bank."""
+        return [self._remembering(f"members[{i}]", m) for i, m in enumerate(self._given(features))]
+
+    def _given(self, features: int) -> list[Any]:
         if self.members is None:
-            return list(self._default_members(max(features, 1)))
+            bank = self._default_members(max(features, 1))
+            return [member.set_params(missing=self.missing) for member in bank]
         found = list(self.members) if isinstance(self.members, (list, tuple)) else []
         if not found:
             raise ValueError(
@@ -63,21 +69,44 @@ class Mixed(Estimator):
             )
         return found
 
+    def _remembering(self, where: str, member: Any) -> Any:
+        """Return a member with the mixture's memory, where there is one and its rule has one."""
+        if self.memory is None or not isinstance(member, Estimator) or isinstance(member, Mixed):
+            return member
+        rule = member.part("rule")
+        if not hasattr(rule, "memory"):
+            return member
+        try:
+            rule = rule.with_params(memory=self.memory)
+        except ValueError as error:
+            raise ValueError(
+                f"{type(self).__name__}: memory={self.memory!r} cannot be set for {where}: {error}"
+            ) from None
+        return type(member)(**{**member.get_params(deep=False), "rule": rule})
+
     def _takes(self) -> tuple[bool, bool]:
         """What the user's first member takes, all take."""
         found = self.members if isinstance(self.members, (list, tuple)) else ()
         first = found[0] if found else None
-        return first._takes() if isinstance(first, Estimator) else (False, False)
+        gaps = self.members is None and self.missing == "mean"
+        return first._takes() if isinstance(first, Estimator) else (False, gaps)
 
     def _settings(self) -> Settings:
         """Check every parameter; return the first member's settings: what it takes, all take."""
         for name, accept in ACCEPTS.items():
             accept.check(type(self).__name__, name, getattr(self, name))
+        self._check_missing()
         members = self._chosen(1)
         for i, member in enumerate(members):
             self._check_member(f"members[{i}]", member)
         bank = [member._settings() for member in members]
         self._check_alike(bank)
+        if self.missing == "mean" and bank[0].missing != "mean":
+            raise ValueError(
+                f"{type(self).__name__}: missing='mean' was given, but the members have "
+                f"missing={bank[0].missing!r}. With members= it is said there: "
+                f"{type(members[0]).__name__}(missing='mean')."
+            )
         return bank[0]
 
     def settings(self) -> NoReturn:
@@ -99,11 +128,6 @@ class Mixed(Estimator):
                 f"{owner}: {where} is for {member.task}, and {owner} is for {self.task}; got "
                 f"{member!r}. Members must be for the mixture's own task."
             )
-        if is_duration(getattr(member.rule, "memory", None)):
-            raise ValueError(
-                f"{owner}: {where} forgets by the clock (memory={member.rule.memory!r}); a "
-                "mixture counts examples. Give its memory in examples."
-            )
         device = getattr(member, "device", "cpu")
         if device != "cpu":
             raise ValueError(
@@ -123,9 +147,7 @@ class Mixed(Estimator):
         dtype = np.float64 if isinstance(rows, list) else inputs.choose_dtype(X)
         chosen, threads = self._chosen(features), threads_of(self.n_jobs)
         bank: list[Settings] = [replace(m._settings(), threads=threads) for m in chosen]
-        rate = self._default_rate if self.rate is None else float(self.rate)
-        parts = start_parts(bank, features, columns, dtype)
-        learner = self._kind(bank, parts, rate, float(self.share))
+        learner = self._kind(bank, start_parts(bank, features, columns, dtype), **self._numbers())
         learner.names = chosen
         return learner
 
@@ -140,12 +162,32 @@ class Mixed(Estimator):
         other.names = chosen
         return other
 
-    def _times(self, time: Any, rows: int, learner: Any) -> None:
-        if time is not None:
+    def _numbers(self) -> dict[str, float]:
+        """Return what the mixture is made with, beside its members."""
+        rate = self._default_rate if self.rate is None else float(self.rate)
+        return {"rate": rate, "share": float(self.share)}
+
+    def forgets_by_clock(self) -> bool:
+        """Whether a member's memory is a duration, so that learning must be told the times."""
+        return any(isinstance(m, Estimator) and m.forgets_by_clock() for m in self._chosen(1))
+
+    def _times(self, time: Any, rows: int, learner: Any) -> Array | None:
+        """Return the rows' times in seconds, where a member forgets by the clock."""
+        owner, by_clock = type(self).__name__, learner.durations()
+        if time is None and by_clock:
             raise ValueError(
-                f"{type(self).__name__}: time= was given, but a mixture counts examples. Leave it "
-                "out."
+                f"{owner}: memory={by_clock[0]!r} goes by the clock: give time=, one per row."
             )
+        if time is None:
+            return None
+        if not by_clock:
+            raise ValueError(
+                f"{owner}: time= was given, but its members forget by examples. Give the memory "
+                f"as a duration, such as {owner}(memory='12h'), or leave time out."
+            )
+        times = times_of(time, rows)
+        check_order(times, learner.clock)
+        return times
 
     # -- files ---------------------------------------------------------------------------------
 
@@ -156,7 +198,7 @@ class Mixed(Estimator):
         mixture = self._learner
         each = [as_dict(settings) for settings in mixture.settled()]
         found = {name: [settings[name] for settings in each] for name in each[0]}
-        return {"rate": mixture.rate, "share": mixture.share, "members": mixture.names, **found}
+        return {**mixture.numbers(), "members": mixture.names, **found}
 
     def _dump_learner(self) -> dict[str, Any]:
         found: dict[str, Any] = self._learner.dump()
@@ -164,19 +206,23 @@ class Mixed(Estimator):
 
     def _resumed_learner(self, settings: dict[str, Any], saved: Saved) -> Any:
         held = Saved(settings, "settings.")
-        rate, share = held.number("rate", low=0.0), held.number("share", low=0.0)
-        if not (rate > 0 and share < 1):
-            raise held.refuse("rate", f"must be above 0 and the share below 1; got {rate}, {share}")
         names, bank = held.items("members"), self._resumed_bank(held)
-        held.finish()
         if not all(isinstance(m, Estimator) and m.task == self.task for m in names):
             raise held.refuse("members", f"must be estimators for {self.task}")
         if not bank or len(names) != len(bank):
             raise held.refuse("members", f"must be as many as there are settings, {len(bank)}")
+        numbers = self._resumed_numbers(held)
+        held.finish()
         self._check_resumed(bank)
-        learner = resumed_mixture(self._kind, bank, rate, share, saved)
+        learner = resumed_mixture(self._kind, bank, numbers, saved)
         learner.names = names
         return learner
+
+    def _resumed_numbers(self, held: Saved) -> dict[str, float]:
+        rate, share = held.number("rate", low=0.0), held.number("share", low=0.0)
+        if not (rate > 0 and share < 1):
+            raise held.refuse("rate", f"must be above 0 and the share below 1; got {rate}, {share}")
+        return {"rate": rate, "share": share}
 
     def _resumed_bank(self, held: Saved) -> list[Settings]:
         """Return the settings of each member, from one list for each name."""
@@ -192,8 +238,7 @@ class Mixed(Estimator):
     def _check_resumed(self, bank: list[Settings]) -> None:
         """Refuse settings that no mixture can have been made of."""
         self._check_alike(bank)
-        by_clock = any(is_duration(getattr(s.rule, "memory", None)) for s in bank)
-        if by_clock or any(s.loss.task != self.task for s in bank):
+        if any(s.loss.task != self.task for s in bank):
             raise ValueError(f"settings are not those of members for {self.task}.")
 
     # -- reporting -----------------------------------------------------------------------------

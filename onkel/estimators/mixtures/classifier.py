@@ -38,6 +38,13 @@ class Classifier(Mixed, BaseClassifier):
         What each trial shares out evenly.
     rate : float, optional
         Rate of the weights; None is 0.25.
+    memory : float or duration, optional
+        Forgetting horizon of every member whose rule has one, in examples, or as a duration
+        (``"12h"``): then forgetting goes by the clock, with ``time=`` beside X and y. None leaves
+        the members' own.
+    missing : {"error", "mean"}
+        What NaN in X means to the default bank: an error, or the feature's running mean. Members of
+        one's own say it themselves.
     n_jobs : int, optional
         Threads; -1 for all cores.
 
@@ -71,11 +78,15 @@ class Classifier(Mixed, BaseClassifier):
         *,
         share: float = 0.001,
         rate: float | None = None,
+        memory: Any = None,
+        missing: str = "error",
         n_jobs: int | None = None,
     ) -> None:
         self.members = members
         self.share = share
         self.rate = rate
+        self.memory = memory
+        self.missing = missing
         self.n_jobs = n_jobs
 
     def _default_members(self, features: int) -> Sequence[Estimator]:

@@ -6,10 +6,19 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from onkel.estimators.base import Estimator
+from onkel.estimators.locks import locked
 from onkel.estimators.mixtures import banks
 from onkel.estimators.mixtures.base import Mixed
+from onkel.estimators.mixtures.reporting import coverage
 from onkel.estimators.regressor import BaseRegressor
-from onkel.learner import Means, Mixture
+from onkel.learner import Means, Mixture, Settings
+from onkel.params import Accept
+from onkel.saved import Saved
+
+NU = Accept(
+    low=0, low_open=True, high=1, high_open=True,
+    hint="It is the share of targets outside the intervals, for example 0.1.",
+)  # fmt: skip
 
 
 class Regressor(Mixed, BaseRegressor):
@@ -27,17 +36,27 @@ class Regressor(Mixed, BaseRegressor):
     ----------
     members : list of estimators, optional
         Settings, as regressors of onkel; None is a default bank of nine.
+    nu : float in (0, 1)
+        Share of the targets that lies outside of the intervals in the long run, whatever the
+        stream; of each, where there are several.
     share : float in [0, 1)
         What each trial shares out evenly.
     rate : float, optional
         Rate of the weights; None is 16.
+    memory : float or duration, optional
+        Forgetting horizon of every member whose rule has one, in examples, or as a duration
+        (``"12h"``): then forgetting goes by the clock, with ``time=`` beside X and y. None leaves
+        the members' own.
+    missing : {"error", "mean"}
+        What NaN in X means to the default bank: an error, or the feature's running mean. Members of
+        one's own say it themselves.
     n_jobs : int, optional
         Threads; -1 for all cores.
 
     References
     ----------
     Herbster & Warmuth, "Tracking the best expert", Machine Learning 32 (1998). The bound is
-    :func:`onkel.bounds.fixed_share`.
+    :func:`onkel.bounds.fixed_share`; that of intervals :func:`onkel.bounds.interval_misses`.
 
     Examples
     --------
@@ -48,9 +67,11 @@ class Regressor(Mixed, BaseRegressor):
     >>> guess = Regressor().predict_then_learn(X, y)
     >>> bool(np.abs(guess - y)[1000:].mean() < 0.1)
     True
+    >>> low, high = Regressor(nu=0.2).predict_then_learn(X, y, output="interval")
+    >>> bool(abs(np.mean((low <= y) & (y <= high)) - 0.8) < 0.02)
+    True
     """
 
-    outputs: ClassVar[tuple[str, ...]] = ("prediction",)
     _kind: ClassVar[type[Mixture]] = Means
     _default_rate: ClassVar[float] = 16.0
 
@@ -58,22 +79,41 @@ class Regressor(Mixed, BaseRegressor):
         self,
         members: Any = None,
         *,
+        nu: float = 0.1,
         share: float = 0.001,
         rate: float | None = None,
+        memory: Any = None,
+        missing: str = "error",
         n_jobs: int | None = None,
     ) -> None:
         self.members = members
+        self.nu = nu
         self.share = share
         self.rate = rate
+        self.memory = memory
+        self.missing = missing
         self.n_jobs = n_jobs
 
     def _default_members(self, features: int) -> Sequence[Estimator]:
         return banks.regressors(features)
 
+    def _settings(self) -> Settings:
+        NU.check(type(self).__name__, "nu", self.nu)
+        return super()._settings()
+
+    def _numbers(self) -> dict[str, float]:
+        return {**super()._numbers(), "nu": float(self.nu)}
+
+    def _resumed_numbers(self, held: Saved) -> dict[str, float]:
+        nu = held.number("nu", low=0.0)
+        if not 0 < nu < 1:
+            raise held.refuse("nu", f"must lie between 0 and 1; got {nu}")
+        return {**super()._resumed_numbers(held), "nu": nu}
+
+    def _has_interval(self) -> bool:
+        return True
+
     @property
-    def predict_interval(self) -> Any:
-        """A mixture has none, and ``hasattr`` says so."""
-        raise AttributeError(
-            f"{type(self).__name__} gives no intervals; use KernelRegressor with a loss that has "
-            "nu."
-        )
+    @locked
+    def diagnostics_(self) -> dict[str, Any]:
+        return {**super().diagnostics_, **coverage(self._mixture())}

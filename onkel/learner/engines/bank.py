@@ -62,9 +62,16 @@ def _task(learner: Bank, queries: Any, batch: Batch) -> core_bank.BankInput:
         learner.programs, learner.steppers, queries, learner.panels(), learner.t + 1,
         np.ascontiguousarray(y, np.float64), np.ascontiguousarray(batch.weight, np.float64),
         np.array([r.rates(trials) for r in learner.rules], np.float64),
-        np.array([r.lams(trials) for r in learner.rules], np.float64), diag, learner.state,
+        _lams(learner, trials, batch.gaps(learner.clock)), diag, learner.state,
         learner.settings.threads,
     )  # fmt: skip
+
+
+def _lams(learner: Bank, trials: Array, gaps: Array | None) -> Array:
+    """Return each member's regularisation; gaps concern those that forget by the clock."""
+    by_clock = [gaps if np.isfinite(r.duration) else None for r in learner.rules]
+    pairs = zip(learner.rules, by_clock, strict=True)
+    return np.array([r.lams(trials, gap) for r, gap in pairs], np.float64)
 
 
 def _commit(learner: Bank, result: core_bank.BankOutput, queries: Any) -> None:
@@ -75,6 +82,8 @@ def _commit(learner: Bank, result: core_bank.BankOutput, queries: Any) -> None:
     which = np.flatnonzero(result.kept)
     coef, births = result.coef[which], learner.t + 1 + which
     _with_cache(terms, lambda: terms.append(terms.chosen(queries, which), coef, births))
+    if result.wiped.any():
+        learner.remove_emptied()
     learner.fold_if_far()
     window = learner.window
     if terms.count >= window.cap:
