@@ -317,16 +317,13 @@ def test_forgetting_by_the_clock(rng, tmp_path) -> None:
 
 def test_what_tunes_itself_forgets_by_the_clock(rng, tmp_path) -> None:
     X = rng.normal(size=(300, 2)).astype(np.float32)
-    y, when = X[:, 0] * 2, np.arange(300) * 60.0
-    path = write_rows(tmp_path / "rows.csv", X, at=when, y=y)
+    y, when = X[:, 0].astype(float) * 2, np.arange(300) * 60.0
+    path = write_rows(tmp_path / "rows.csv", X, at=when, y=[repr(float(v)) for v in y])
     words = ["--target", "y", "--time", "at", "--memory", "30min", "-o", tmp_path / "out"]
     done = onkel("regress", path, *words)
     assert done.exit_code == 0, done.output
     reg = Regressor(memory="30min")
-    parts = [
-        reg.predict_then_learn(X[p], y[p].astype(float), output="interval", time=when[p])
-        for p in cuts(300)
-    ]
+    parts = [reg.predict_then_learn(X[p], y[p], output="interval", time=when[p]) for p in cuts(300)]
     low, high = np.concatenate(parts, axis=1)
     found = json_lines(tmp_path / "out")
     np.testing.assert_allclose([line["low"] for line in found], low, rtol=1e-9)
