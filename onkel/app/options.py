@@ -230,7 +230,8 @@ run_options: list[Wrap] = [
     _option(STATE, "--models-in-memory", type=click.IntRange(1), default=1000, show_default=True,
             metavar="N", help="With --key: more of them wait on disk."),
     _option(STATE, "--block", type=click.IntRange(64), metavar="ROWS",
-            help="Rows that are handled at once: 16384 of up to 8 columns, fewer of more."),
+            help="Rows that are handled at once: 16384 of up to 8 columns, fewer of more; 1024 by "
+            "classify and regress with --model auto."),
     _option(STATE, "--config", type=click.Path(dir_okay=False), metavar="FILE.toml",
             is_eager=True, callback=_load,
             help="Take settings from a TOML file: names as here, without the dashes."),

@@ -34,7 +34,7 @@ from onkel.app.errors import CODES  # noqa: E402
 from onkel.explain import one_in  # noqa: E402
 from onkel.streams.sources import next_cut  # noqa: E402
 
-ROWS = 1500
+ROWS = 2500
 
 
 def onkel(*words):
@@ -127,6 +127,11 @@ def test_alerts_alone_are_those_among_all_and_say_why(X, tmp_path) -> None:
     assert [r["why"] or None for r in rows] == [a["why"] for a in alerts]
 
 
+def blocks(kind) -> int:
+    """Return how many rows of a few columns are handled at once."""
+    return 1024 if kind in (Classifier, Regressor) else 16384
+
+
 def stretches(y, part):
     """Return the runs of rows with, and without, a label in a block."""
     edges = [i for i in range(part.start + 1, part.stop) if bool(y[i]) != bool(y[i - 1])]
@@ -147,7 +152,7 @@ def test_classify_is_the_library_and_rows_without_a_label_are_not_learned(
     )
     assert done.exit_code == 0, done.output
     clf, other, truth, chances = model(missing="mean"), model(missing="mean"), [], []
-    for run in [run for part in cuts(ROWS) for run in stretches(y, part)]:
+    for run in [run for part in cuts(ROWS, blocks(model)) for run in stretches(y, part)]:
         if y[run.start]:
             labels = y[run].astype(str)
             truth += clf.predict_then_learn(X[run], labels).tolist()
@@ -186,7 +191,8 @@ def test_regress_is_the_library(rng, tmp_path, kind, nu) -> None:
     columns = {n: np.array([float(r[n]) for r in rows]) for n in rows[0]}
     given = {} if nu is None else {"nu": nu} if kind is Regressor else {"loss": losses.Huber(nu=nu)}
     reg, summary = kind(**given, missing="mean"), json.loads(done.stdout)
-    truth = np.concatenate([reg.predict_then_learn(X[part], y[part]) for part in cuts(ROWS)])
+    size = blocks(kind)
+    truth = np.concatenate([reg.predict_then_learn(X[p], y[p]) for p in cuts(ROWS, size)])
     assert columns["prediction"].tolist() == truth.tolist()
     assert summary["mean_absolute_error"] == pytest.approx(np.abs(truth - y).mean())
     if nu is None and kind is not Regressor:
@@ -194,7 +200,7 @@ def test_regress_is_the_library(rng, tmp_path, kind, nu) -> None:
         return
     assert [*columns] == ["row", "prediction", "low", "high", "target"]
     reg = kind(**given, missing="mean")
-    parts = [reg.predict_then_learn(X[p], y[p], output="interval") for p in cuts(ROWS)]
+    parts = [reg.predict_then_learn(X[p], y[p], output="interval") for p in cuts(ROWS, size)]
     low, high = np.concatenate(parts, axis=1)
     assert columns["low"].tolist() == low.tolist() and columns["high"].tolist() == high.tolist()
     covered = np.mean((low <= y) & (y <= high))

@@ -15,6 +15,8 @@ Plot = Any  # Bokeh brings no types
 
 # Okabe and Ito's colours: distinct for colour-blind readers too. Each means one thing throughout.
 BLUE, SKY, GREEN, AMBER, RED = "#0072b2", "#56b4e9", "#009e73", "#e69f00", "#d55e00"
+SHADES = (BLUE, AMBER, GREEN, RED, SKY, "#cc79a7")
+"""Of areas that lie on top of each other."""
 INK, GREY, PALE = "#1f2933", "#6b7680", "#e6e9ec"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif"
 
@@ -31,7 +33,7 @@ class Drawing:
 
     plot: Plot
     legend: tuple[tuple[str, str, str], ...]
-    """Shape (line, dash, dots, band, dot, flag), colour, label."""
+    """Shape (line, dash, dots, band, area, dot, flag), colour, label."""
 
 
 def empty(label: str, x_range: Range1d, unit: str = "days") -> Plot:

@@ -93,10 +93,10 @@ class Counting:
         """Return what the history adds up."""
         raise NotImplementedError
 
-    def all_sums(self, columns: Columns) -> dict[str, float]:
-        """Return what the history adds up, the members' weights with it."""
-        weights, self._weights = self._weights, {}
-        return {**self.sums(columns), **weights}
+    def weights(self) -> dict[str, float]:
+        """Return the members' weights after the block, times its rows, as the history adds up."""
+        found, self._weights = self._weights, {}
+        return found
 
 
 class Alerts(Counting):

@@ -177,7 +177,9 @@ class Session:
         self.counters.examples += int(block.known.sum())
         if columns:
             self._write(block, columns)
-            self.counters.history.add(block.first, self.counting.all_sums(columns))
+            self.counters.history.add(block.first, self.counting.sums(columns))
+            last = block.first + block.count - 1  # the weights are those after the block
+            self.counters.history.add(last, self.counting.weights())
         self.last = block, columns
         self._watch()
 

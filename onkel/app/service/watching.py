@@ -24,16 +24,20 @@ SHARE = 0.02
 class Budget:
     """Lets something be done again when its cost is a small share of the time.
 
+    What the first time costs is not counted: much of that is loading.
+
     Examples
     --------
     >>> budget = Budget(least=1.0)
-    >>> budget.due(5.0), budget.spent(5.0, 0.5), budget.due(6.0), budget.due(30.0)
+    >>> budget.due(5.0), budget.spent(5.0, 0.5), budget.due(5.5), budget.due(6.0)
     (True, None, False, True)
+    >>> budget.spent(6.0, 0.5), budget.due(7.0), budget.due(31.0)
+    (None, False, True)
     """
 
     def __init__(self, least: float) -> None:
         self.least = least
-        self._next = 0.0
+        self._next = self._times = 0.0
 
     def due(self, now: float) -> bool:
         """Whether it may be done now."""
@@ -41,7 +45,8 @@ class Budget:
 
     def spent(self, now: float, seconds: float) -> None:
         """Note what it cost."""
-        self._next = now + max(self.least, seconds / SHARE)
+        self._next = now + max(self.least, seconds / SHARE if self._times else 0.0)
+        self._times += 1
 
 
 class Watched:

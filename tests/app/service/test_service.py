@@ -185,6 +185,13 @@ def test_export_and_import_are_exact_and_never_run_code(client, tmp_path):
     greedy = files.dumps(NoveltyDetector(n_jobs=5000))
     status, error = client.refused("PUT", "/models/evil/file", greedy, **FILE)
     assert status == 422 and error["field"] == "parameters.n_jobs"
+    greedy = files.dumps(Regressor([LinearRegressor(), LinearRegressor(n_jobs=5000)]))
+    status, error = client.refused("PUT", "/models/evil/file", greedy, **FILE)
+    assert status == 422 and error["field"] == "parameters.members[1].n_jobs"
+    tuned = files.dumps(Regressor().partial_fit(X, y))
+    assert client.ok("PUT", "/models/tuned/file", tuned, **FILE)["kind"] == "Regressor"
+    assert client.send("GET", "/models/tuned/file")[2] == tuned
+    client.ok("DELETE", "/models/tuned")
     wider = files.dumps(Series(NoveltyDetector()))
     status, error = client.refused("PUT", "/models/evil/file", wider, **FILE)
     assert status == 422 and "does not do that" in error["message"]
