@@ -15,15 +15,14 @@ from numpy.typing import NDArray
 import onkel
 from onkel.app.report.figures import (
     BLUE,
-    GREY,
     RED,
-    SHADES,
     SKY,
     Drawing,
     empty,
     legend_list,
     name_rarities,
     powers,
+    stacked,
 )
 from onkel.app.report.style import STYLE, opening
 from onkel.app.run.progress import told
@@ -220,31 +219,11 @@ def _weights(session: Session) -> dict[str, Any]:
         return {}
     row = session.counters.history.width * (np.array([i for i, _ in held]) + 0.5)
     drawn = stacked(row, np.array([w for _, w in held]), session.counters.members)
+    drawn.plot.xaxis.formatter = NumeralTickFormatter(format="0,0")
     text = "Several settings ran side by side; those that predicted better counted for more."
     leads = session.in_words()
     text += " (Means over the models.)" if leads is None else f" {escape(leads)}"
     return {"settings-weights": ("Which settings counted", text, drawn)}
-
-
-def stacked(row: Array, weights: Array, names: list[str]) -> Drawing:
-    """Return weights as areas on top of each other: the most important ones, and the others."""
-    order = np.argsort(-weights.mean(axis=0), kind="stable")
-    first = [i for i in order[: len(SHADES)].tolist() if weights[:, i].max() > 0.02]
-    rest = [i for i in order.tolist() if i not in first]
-    shown = [(names[i], weights[:, i], color) for i, color in zip(first, SHADES, strict=False)]
-    if rest:
-        other = "the other one" if len(rest) == 1 else f"the other {len(rest)}"
-        shown.append((other, weights[:, rest].sum(axis=1), GREY))
-    plot = empty("weight", Range1d(start=float(row[0]), end=float(row[-1]), bounds="auto"), "row")
-    plot.xaxis.formatter = NumeralTickFormatter(format="0,0")
-    plot.xaxis.ticker.desired_num_ticks = 5  # they fit a phone, too
-    plot.yaxis.formatter = NumeralTickFormatter(format="0%")
-    plot.y_range = Range1d(start=0, end=1)
-    below = np.zeros(len(row))
-    for name, values, color in shown:
-        plot.varea(row, below, below + values, color=color, alpha=0.85, name=name)
-        below = below + values
-    return Drawing(plot, tuple(("area", color, escape(name)) for name, _, color in shown))
 
 
 def _figure(

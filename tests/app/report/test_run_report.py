@@ -74,7 +74,7 @@ def test_what_tunes_itself_shows_which_settings_counted(rng, tmp_path) -> None:
 
 def test_areas_are_the_weights_of_the_most_important_and_of_the_others(rng) -> None:
     pytest.importorskip("bokeh", reason="needs bokeh: pip install onkel[report]")
-    from onkel.app.report.run import stacked
+    from onkel.app.report.figures import stacked
 
     weights = rng.dirichlet([5, 4, 3, 2, 2, 1, 1, 0.5, 0.5], size=20)
     weights[:, 8] = 0.0
