@@ -215,11 +215,14 @@ class Mixture:
         features = len(self.moments.mean) + len(values)
         orders = {frozenset(held): held for held in grouped(other.members, features)}
         other.parts = [
-            other._part_widened(part, held, orders[frozenset(held)], values) for part, held in self.parts
+            other._part_widened(part, held, orders[frozenset(held)], values)
+            for part, held in self.parts
         ]
         return other
 
-    def _part_widened(self, part: Learner, held: list[int], order: list[int], values: Array) -> Part:
+    def _part_widened(
+        self, part: Learner, held: list[int], order: list[int], values: Array
+    ) -> Part:
         """Return a part with more features; widths may have changed places."""
         features, group = len(part.moments.mean) + len(values), [self.members[i] for i in order]
         wide = with_features(part, values, opened(group, features, self.columns, part.dtype))
