@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from onkel import KernelRegressor, Regressor, losses
-from onkel.learner import widths
+from onkel.core import widths
 
 if __package__:
     from . import harness
@@ -58,7 +58,8 @@ def real(name: str, data: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def plain(answers: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return half-widths of q times the usual error, and no more."""
-    one, found = widths.Width(math.log(widths.first_width(NU))), []
+    first = math.log(widths.first_width(NU))
+    one, found = widths.Width(first, first), []
     for t, (p, error) in enumerate(
         zip(answers.tolist(), np.abs(y - answers).tolist(), strict=True)
     ):

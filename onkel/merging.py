@@ -25,7 +25,7 @@ from onkel.estimators import inside
 from onkel.estimators.base import Estimator
 from onkel.estimators.classes import Classes, common
 from onkel.estimators.mixtures import Mixed
-from onkel.learner import Learner, Merged, merged
+from onkel.learner import Learner, Merged, Settings, merged
 from onkel.params import NON_NEGATIVE, Part
 
 __all__ = ["MergeReport", "merge"]
@@ -174,11 +174,6 @@ def _checked(models: Any) -> list[Any]:
     for j, model in enumerate(models):
         if not isinstance(model, Estimator):
             raise TypeError(f"merge: model {j} must be an estimator of onkel; got {model!r}.")
-        if isinstance(model, Mixed):
-            raise TypeError(
-                f"merge: model {j} is a mixture, {model!r}, and mixtures cannot be added. Merge "
-                "models of one setting, such as KernelClassifier."
-            )
         if type(model) is not type(models[0]):
             raise TypeError(
                 f"merge: all models must be of one class; model 0 is a {type(models[0]).__name__}, "
@@ -217,41 +212,52 @@ def _check_start(models: list[Any], start: list[Any]) -> None:
 
 def _check_alike(first: Any, other: Any, j: int | str) -> None:
     """Refuse models that differ in anything but what they have learned."""
-    for name, mine, theirs in zip(_NAMES, _facts(first), _facts(other), strict=True):
-        found = _difference(name, mine, theirs)
+    mine, theirs = _facts(first), _facts(other)
+    for name in mine:
+        found = _difference(name, mine[name], theirs.get(name))
         if found is not None:
             where, a, b = found
             part, _, inner = where.partition("__")
             names = first.get_params(deep=False)
-            if part not in names and inner in names:
+            if part not in names and inner in names and not isinstance(first, Mixed):
                 where = inner  # the detector's nu, the linear learners' p
             raise ValueError(
                 f"merge: the models differ in {where}: model 0 has {a!r}, model {j} has {b!r}. "
                 "Only models that agree in it can be added."
             )
-    mine, theirs = (getattr(m, "feature_names_in_", None) for m in (first, other))
-    if mine is not None and theirs is not None and not np.array_equal(mine, theirs):
+    names, others = (getattr(m, "feature_names_in_", None) for m in (first, other))
+    if names is not None and others is not None and not np.array_equal(names, others):
         raise ValueError(
-            f"merge: the models differ in their feature names: model 0 has {list(mine)}, model "
-            f"{j} has {list(theirs)}. Only models of the same columns can be added."
+            f"merge: the models differ in their feature names: model 0 has {list(names)}, model "
+            f"{j} has {list(others)}. Only models of the same columns can be added."
         )
 
 
-_NAMES = (
-    "the number of features", "kernel", "loss", "rule", "expansion", "scale", "fit_intercept",
-    "average", "missing", "class_weight", "warmup", "recent", "the number of targets",
-)  # fmt: skip
+_OWN = {"class_weight": "class_weight", "warmup": "warmup", "recent": "recent",
+        "n_outputs_": "the number of targets"}  # fmt: skip
+"""What estimators have beside their learner's settings, and its name in messages."""
 
 
-def _facts(model: Any) -> list[Any]:
-    """Return what models must agree in; parts as the learner has them."""
-    learner = inside.learner_of(model)
-    s = learner.settings
-    return [
-        model.n_features_in_, learner.kernel, s.loss, s.rule, s.expansion, s.scale, s.intercept,
-        s.average, s.missing,
-        *(getattr(model, n, None) for n in ("class_weight", "warmup", "recent", "n_outputs_")),
-    ]  # fmt: skip
+def _facts(model: Any) -> dict[str, Any]:
+    """Return what models must agree in, by its name; parts as the learner has them."""
+    learner: Any = inside.learner_of(model)
+    found = {"the number of features": model.n_features_in_}
+    if isinstance(model, Mixed):
+        bank = learner.settled()
+        found |= {"the number of members": len(bank), **learner.numbers()}
+        for i, settings in enumerate(bank):
+            parts = _parts(settings, settings.kernel.resolve(model.n_features_in_))
+            found |= {f"members[{i}].{name}": part for name, part in parts.items()}
+    else:
+        found |= _parts(learner.settings, learner.kernel)
+    return found | {word: getattr(model, name, None) for name, word in _OWN.items()}
+
+
+def _parts(s: Settings, kernel: Any) -> dict[str, Any]:
+    return {
+        "kernel": kernel, "loss": s.loss, "rule": s.rule, "expansion": s.expansion,
+        "scale": s.scale, "fit_intercept": s.intercept, "average": s.average, "missing": s.missing,
+    }  # fmt: skip
 
 
 def _difference(name: str, a: Any, b: Any) -> tuple[str, Any, Any] | None:

@@ -418,6 +418,16 @@ def evaluate(
 def fixed_share(
     losses: Doubles, rate: float, share: float, weights: Doubles, before: Doubles, gap: Doubles
 ) -> None: ...
+def follow_widths(
+    answers: Doubles,
+    apart: Doubles,
+    errors: Doubles,
+    nu: float,
+    row: int,
+    numbers: Doubles,
+    state: Doubles,
+    out: Doubles,
+) -> None: ...
 @overload
 def lane(
     program: Program,
@@ -464,3 +474,6 @@ def sums(
     program: Program, queries: QueriesD, panels: PanelsD, out: Doubles, threads: int
 ) -> None: ...
 def use_level(name: str) -> None: ...
+def widths(
+    answers: Doubles, apart: Doubles, numbers: Doubles, state: Doubles, out: Doubles
+) -> None: ...

@@ -139,6 +139,10 @@ class Configured(Locked):
         """Whether the memory is a duration, so that learning must be told the times."""
         return is_duration(self.get_params().get("rule__memory"))
 
+    def _all_settings(self) -> list[Settings]:
+        """Return the settings side by side: one, or those of each member."""
+        return [self._settings()]
+
     def settings(self) -> Settings:
         """Return what the parameters make a learner of, all of them checked.
 

@@ -19,7 +19,7 @@ from onkel.estimators.classifier import BaseClassifier
 from onkel.estimators.mixtures.base import Mixed
 from onkel.estimators.mixtures.reporting import short_names
 from onkel.estimators.regressor import BaseRegressor
-from onkel.learner import Learner
+from onkel.learner import Learner, Settings
 
 Array = NDArray[Any]
 Model = TypeVar("Model", bound=Estimator)
@@ -33,6 +33,11 @@ def learner_of(model: Estimator) -> Learner:
 def takes_texts(model: Estimator) -> bool:
     """Whether a model's rows are texts."""
     return model._takes()[0]
+
+
+def settings_of(model: Estimator) -> list[Settings]:
+    """Return what the parameters make a model of, all of them checked: of each member, if many."""
+    return model._all_settings()
 
 
 def classes_of(model: Estimator) -> Classes | None:

@@ -193,7 +193,8 @@ class BaseRegressor(Estimator):
         found = self._details(row, np.eye(len(scores))[int(target)], top, lowest_first=False)
         score, interval = float(scores[target]), None
         if self._has_interval():
-            width = max(float(self._learner.limits()[target]), 0.0)
+            rows = [row] if self._learner.on_strings else row[None]
+            width = max(float(self._learner.outlook(rows)[1][0, target]), 0.0)
             interval = (score - width, score + width)
         return NumberExplanation(score=score, interval=interval, **found)
 

@@ -10,11 +10,13 @@ from onkel.explain.outcome import (
     NumberExplanation,
     RarityExplanation,
     Term,
+    Voice,
     one_in,
 )
-from onkel.explain.source import Details, details
+from onkel.explain.shown import Details
+from onkel.explain.source import details
 
 __all__ = [
     "AlertExplanation", "ClassExplanation", "Details", "Explanation", "Feature",
-    "NumberExplanation", "RarityExplanation", "Term", "details", "one_in",
+    "NumberExplanation", "RarityExplanation", "Term", "Voice", "details", "one_in",
 ]  # fmt: skip

@@ -60,6 +60,18 @@ def effects(kernel: Kernel, x: Array, Z: Array, a: Array) -> Effects:
     return _by_gradient(kernel, x, Z, a)
 
 
+def effects_each(kernel: Kernel, x: Array, Z: Array, A: Array) -> tuple[Array, Array]:
+    """Return k(x, z_i), and the effects of features [columns of `A`][features].
+
+    The same as :func:`effects` for each column; what they share is computed once.
+    """
+    if method_of(kernel) == "leave one out":
+        likeness, left = _left_out(kernel, x, Z, A)
+        return likeness, (likeness @ A)[:, None] - left
+    found = [effects(kernel, x, Z, a) for a in A.T]
+    return found[0].likeness, np.array([each.effect for each in found])
+
+
 def _chunks(rows: int, width: int) -> Iterator[slice]:
     step = max(AT_ONCE // max(width, 1), 1)
     for start in range(0, rows, step):
@@ -120,13 +132,19 @@ def alike(kernel: Kernel, x: Array, Z: Array, which: Any) -> Array:
 
 
 def _by_leaving_out(kernel: Kernel, x: Array, Z: Array, a: Array) -> Effects:
+    likeness, left = _left_out(kernel, x, Z, a[:, None])
+    return Effects("leave one out", likeness, float(a @ likeness) - left[0])
+
+
+def _left_out(kernel: Kernel, x: Array, Z: Array, A: Array) -> tuple[Array, Array]:
+    """Return k(x, z_i), and the sums without each feature [columns of `A`][features]."""
     program = kernel.program()
     assert program is not None
-    likeness, left = np.zeros(len(Z)), np.zeros(len(x))
+    likeness, left = np.zeros(len(Z)), np.zeros((A.shape[1], len(x)))
     for part in _chunks(len(Z), len(x)):
         likeness[part], less = without(program, x, Z[part])
-        left += a[part] @ less
-    return Effects("leave one out", likeness, float(a @ likeness) - left)
+        left += A[part].T @ less
+    return likeness, left
 
 
 # -- the exact split ---------------------------------------------------------------------------

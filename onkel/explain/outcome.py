@@ -54,6 +54,25 @@ class Term:
 
 
 @dataclass(frozen=True)
+class Voice:
+    """What one member of a mixture says of a row."""
+
+    name: str
+    """Its settings."""
+    weight: float
+    """With which it counts now."""
+    score: float
+    """Its own: a prediction, or by how much it puts the mixture's class before the second."""
+    says: Any = None
+    """The class that it would choose itself; None in regression."""
+
+    def in_words(self) -> str:
+        """Name, weight, and what it says."""
+        says = number(self.score) if self.says is None else f"{self.says!r}"
+        return f"{self.name} ({100 * self.weight:.2g} %: {says})"
+
+
+@dataclass(frozen=True)
 class Explanation:
     """Why a row got its score: see :meth:`to_dict` and :attr:`sentence`.
 
@@ -71,17 +90,21 @@ class Explanation:
     """The terms that mattered most, by share."""
     terms_stored: int
     """Number of all stored terms."""
+    members: tuple[Voice, ...] = ()
+    """Of a mixture: what each member says, in the order of its weights; of others none."""
     kind: ClassVar[str]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain lists, dicts, numbers and strings (ready for JSON)."""
         found = {"kind": self.kind, **asdict(self), "sentence": self.sentence}
+        if not self.members:
+            del found["members"]
         return _plain(found)
 
     @property
     def sentence(self) -> str:
         """The outcome, and what did most, in words."""
-        return f"{self.outcome()}{self.reason()}."
+        return f"{self.outcome()}{self.reason()}{self._carried()}."
 
     def __str__(self) -> str:
         return self.sentence
@@ -107,6 +130,14 @@ class Explanation:
         words = f", mostly through {first.in_words()} ({if_}: {about}{then})"
         others = [f for f in self.features[1:3] if abs(f.effect) > 0.5 * abs(first.effect)]
         return words + "".join(f", and {f.in_words()}" for f in others)
+
+    def _carried(self) -> str:
+        """Of a mixture: the members that carry it, up to three or four fifths of the weight."""
+        first, told = sorted(self.members, key=lambda voice: -voice.weight), 0
+        while told < min(3, len(first)) and sum(v.weight for v in first[:told]) < 0.8:
+            told += 1
+        words = ", ".join(voice.in_words() for voice in first[:told])
+        return f"; carried by {words}" if words else ""
 
     def _pieces(self) -> str:
         """Of a text: what was never seen, or did most."""

@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 from onkel.core import bank as core_bank
 from onkel.core.frame import Frame
 from onkel.core.layout import Field
+from onkel.expansions.dense import DenseTerms
 from onkel.expansions.window import Window
 from onkel.kernels import Kernel
 from onkel.learner.engines.bank import MEMBERS
+from onkel.learner.merging.adding_members import AddingMembers
 from onkel.learner.settings import Settings
 from onkel.learner.term_learner import TermLearner
 from onkel.losses import Loss
@@ -74,10 +76,12 @@ class Bank(TermLearner):
     """
 
     engines: ClassVar[tuple[Any, ...]] = (MEMBERS,)
+    adding: ClassVar[Any] = AddingMembers
 
     def __init__(
         self, settings: Sequence[Settings], features: int, columns: int, dtype: Any
     ) -> None:
+        self.group = list(settings)
         self.members = [Member.of(s, features) for s in settings]
         self.sharing = len(self.members)
         common = replace(settings[0], threads=max(s.threads for s in settings))
@@ -88,6 +92,15 @@ class Bank(TermLearner):
     def bound_rule(self, features: int) -> BoundRule:
         """Return what the members' common frame follows."""
         return Together([m.rule for m in self.members])
+
+    def blank(self, dtype: Any) -> Bank:
+        """Return a bank of the same members and outputs that has seen nothing."""
+        return Bank(self.group, len(self.moments.mean), self.outputs, dtype)
+
+    def by_rule(self) -> list[tuple[Loss, BoundRule, slice]]:
+        """Return each member's loss and rule, with its outputs."""
+        c = self.outputs
+        return [(m.loss, m.rule, slice(i * c, i * c + c)) for i, m in enumerate(self.members)]
 
     @staticmethod
     def key(settings: Settings, features: int) -> Any:
@@ -157,9 +170,13 @@ class Bank(TermLearner):
 
     def reorder(self, order: Sequence[int]) -> None:
         """Let the outputs of each member be those that stood at this place in the order."""
-        at = (np.array(order)[:, None] * self.outputs + np.arange(self.outputs)).ravel()
-        self.remix(np.eye(self.columns)[:, at])
-        self.state = self.state[at]
+        at = np.array(order)[:, None] * self.outputs + np.arange(self.outputs)
+        super().arrange(at.ravel().tolist())
+
+    def arrange(self, order: list[int]) -> None:
+        """Put every member's outputs into another order."""
+        first = np.arange(len(self.members))[:, None] * self.outputs
+        super().arrange((first + np.array(order, int)).ravel().tolist())
 
     def rescale_targets(self, new: Targets) -> None:
         """Express f, b and the adaptive numbers in new target units; predictions stay the same."""
@@ -178,7 +195,10 @@ class Bank(TermLearner):
 
     def panels(self) -> core_bank.Panels:
         """Return the points and the members' coefficients, as the core takes them."""
-        terms = self.terms
+        return self.panels_of(self.terms)
+
+    def panels_of(self, terms: DenseTerms) -> core_bank.Panels:
+        """Return points and coefficients that stand in a ring of their own."""
         if terms.weights is None:
             terms.weights = terms.coef.astype(self.dtype)
         first, used = terms.panel_range()
@@ -186,10 +206,13 @@ class Bank(TermLearner):
 
     def unit_scores(self, X: Any) -> Array:
         """Return f(x) + b of every member, in the learner's own units of targets."""
-        ends = core_bank.ends_of(self.steppers, len(self.programs), self.outputs)
-        queries = self.terms.prepare(X)
-        sums = core_bank.sums(self.programs, ends, queries, self.panels(), self.settings.threads)
+        sums = self.sums(self.terms.prepare(X), self.panels())
         return sums * self.state[:, Field.SCALE] + self.state[:, Field.OFFSET]
+
+    def sums(self, queries: Any, panels: core_bank.Panels) -> Array:
+        """Return the sums over some terms, of each member with its kernel."""
+        ends = core_bank.ends_of(self.steppers, len(self.programs), self.outputs)
+        return core_bank.sums(self.programs, ends, queries, panels, self.settings.threads)
 
     # -- learning ------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from onkel.learner.engine import Engine, Learned
 from onkel.learner.settings import Settings
 from onkel.learner.standardised import Standardised
 from onkel.learner.transaction import Transaction
+from onkel.losses import Loss
 from onkel.rules.base import BoundRule
 from onkel.saved import Saved
 from onkel.scaling import Moments, Targets
@@ -147,6 +148,14 @@ class Learner(Standardised):
         settings = self.settings
         space = settings.expansion.space(self.kernel, features, settings.scale)
         return settings.rule.bind(self.loss, space)
+
+    def blank(self, dtype: Any) -> Self:
+        """Return a learner of the same kind, settings and outputs that has seen nothing."""
+        return type(self)(self.settings, len(self.moments.mean), self.columns, dtype)
+
+    def by_rule(self) -> list[tuple[Loss, BoundRule, slice]]:
+        """Return each loss and rule that there is, with the outputs that follow them."""
+        return [(self.loss, self.rule, slice(None))]
 
     def widened(self, values: Array) -> Learner:
         """Return the learner with more features, which had these `values` in every row so far."""

@@ -26,8 +26,7 @@ class Votes(Mixture):
     def _mix(self, scores: Array, Y: Array) -> Array:
         return self._vote(scores, self._judge(mistakes(scores, Y)))
 
-    def scores(self, X: Any, first: int = 0) -> Array:
-        scores = self.answers(X, first)
+    def blended(self, scores: Array) -> Array:
         return self._vote(scores, np.broadcast_to(self.weights, scores.shape[:2]))
 
     def _vote(self, scores: Array, weights: Array) -> Array:
@@ -84,6 +83,12 @@ class Means(Mixture):
         other.widths = self.widths.copy()
         return other
 
+    def take_sum(self, mixtures: Sequence[Self], shares: Array, start: Self | None) -> None:
+        super().take_sum(mixtures, shares, start)
+        self.usual = shares @ np.array([m.usual for m in mixtures])
+        begun = None if start is None else start.widths
+        self.widths.take_sum([m.widths for m in mixtures], shares, begun)
+
     def dump(self) -> dict[str, Any]:
         return {**super().dump(), "usual": self.usual.copy(), "widths": self.widths.dump()}
 
@@ -114,19 +119,16 @@ class Means(Mixture):
                 found[t + 1, c] = now
         return found
 
-    def scores(self, X: Any, first: int = 0) -> Array:
-        return self._now(self.answers(X, first))
-
     def outlook(self, X: Any, first: int = 0) -> tuple[Array, Array]:
         """Return the answers to rows, and the half-widths of the intervals around them."""
         scores = self.answers(X, first)
-        answers = self._now(scores)
+        answers = self.blended(scores)
         return answers, self.widths.now(answers, _apart(scores, answers))
 
     def _widths(self, scores: Array, answers: Array, Y: Array) -> Array:
         return self.widths.follow(answers, _apart(scores, answers), np.abs(Y - answers))
 
-    def _now(self, scores: Array) -> Array:
+    def blended(self, scores: Array) -> Array:
         weights = np.broadcast_to(self.weights, scores.shape[:2])
         return self._mean(scores, weights, self.REACH * self.usual)
 

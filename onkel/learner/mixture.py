@@ -21,6 +21,7 @@ from onkel.core.bank import fixed_share
 from onkel.learner.bank import Bank
 from onkel.learner.base import Learner
 from onkel.learner.grow import with_features
+from onkel.learner.merging.mixtures import mean_weights
 from onkel.learner.resume import dump, opened, resumed_group, width_of
 from onkel.learner.settings import Settings
 from onkel.learner.transaction import Transaction
@@ -160,6 +161,20 @@ class Mixture:
         ]
 
     @property
+    def form(self) -> str:
+        """What it is made of to those who explain it."""
+        return "mixture"
+
+    @property
+    def on_strings(self) -> bool:
+        """Whether rows are texts."""
+        return self.main.on_strings
+
+    def filled(self, X: Any) -> Any:
+        """Return rows with missing values as what they stand for."""
+        return self.main.filled(X)
+
+    @property
     def size(self) -> int:
         """Stored points, or weights where there are none."""
         stored = [p.size for p, _ in self.parts if not p.settings.expansion.primal]
@@ -187,6 +202,10 @@ class Mixture:
     def split_column(self) -> None:
         """Give the single output a mirror, in every member."""
         self._each(lambda part: part.split_column())
+
+    def arrange(self, order: list[int]) -> None:
+        """Put the outputs into another order, in every member."""
+        self._each(lambda part: part.arrange(order))
 
     def _each(self, change: Callable[[Learner], None]) -> None:
         for part, _ in self.parts:
@@ -229,6 +248,23 @@ class Mixture:
         if isinstance(wide, Bank):
             wide.reorder([held.index(i) for i in order])
         return wide, order
+
+    @property
+    def merged(self) -> bool:
+        """Whether it was added from several."""
+        return self.main.merged
+
+    def take_sum(self, mixtures: Sequence[Self], shares: Array, start: Self | None) -> None:
+        """Become what these have counted together; the parts are there already.
+
+        Logarithms of weights are averaged; losses and counts add, those of a start once.
+        """
+        self.weights = mean_weights(np.array([m.weights for m in mixtures]), shares)
+        for name in ("losses", "loss_total", "gap_total", "judged", "mistakes"):
+            whole = sum(getattr(m, name) for m in mixtures)
+            if start is not None:
+                whole = whole - (len(mixtures) - 1) * getattr(start, name)
+            setattr(self, name, whole)
 
     # -- files ---------------------------------------------------------------------------------
 
@@ -319,6 +355,10 @@ class Mixture:
 
     def scores(self, X: Any, first: int = 0) -> Array:
         """Return the mixture's score of each row and output."""
+        return self.blended(self.answers(X, first))
+
+    def blended(self, scores: Array) -> Array:
+        """Return what the mixture makes of scores [rows][members][outputs] now, for each output."""
         raise NotImplementedError
 
     def _widths(self, scores: Array, answers: Array, Y: Array) -> Array:

@@ -1,125 +1,19 @@
-"""Half-widths of intervals around a mixture's answers: a share nu of the targets lies outside.
-
-A width is q times a unit, what an error at this row would be like. The unit may be anything: q
-follows the misses, and its travel is all that the realised share can differ from nu by
-(:func:`onkel.bounds.interval_misses`). A good unit makes intervals narrow where errors are small.
-Ours is the usual error, larger where the members are apart, and larger or smaller where answers are
-high, as far as past errors were.
-"""
+"""Intervals around a mixture's answers: their widths, for one or several targets."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import astuple, dataclass, fields
+from collections.abc import Sequence
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.core.widths import HIGH, KEPT, LOW, RATE, Width, first_width, follow, now
 from onkel.saved import Saved
 
 Array = NDArray[Any]
-
-RATE = 0.03
-"""What log q rises by with a miss (less nu times it)."""
-NARROWEST, WIDEST = 1e-3, 1e4
-"""Within which q stays: a long stretch without error, or an error beyond all, is soon got over."""
-HORIZON = 200
-"""Rows over which the usual error and the usual answers are averaged."""
-STEP = 0.01
-"""Of the least mean squares by which a unit follows past errors."""
-FAR = 5.0
-"""No answer counts as further from the usual ones, no members as further apart."""
-LARGE = 8.0
-"""No error counts as larger to the unit, in usual errors."""
-LEAST, MOST = 0.1, 10.0
-"""Within which a unit stays, in usual errors."""
-
-
-def first_width(nu: float) -> float:
-    """Return q before the first row: right for errors that fall off exponentially.
-
-    Examples
-    --------
-    >>> round(first_width(0.1), 3)
-    2.303
-    """
-    return min(max(-math.log(nu), NARROWEST), WIDEST)
-
-
-@dataclass
-class Width:
-    """Of one target: q, what its unit is made of, and what has happened."""
-
-    log_q: float
-    usual: float = 0.0
-    """Mean error."""
-    middle: float = 0.0
-    """Mean answer."""
-    spread: float = 0.0
-    """Mean distance of answers from it."""
-    base: float = 1.0
-    """The unit, in usual errors: of a row at the middle, on which all members agree."""
-    by_apart: float = 0.0
-    """More for members that are a usual error apart."""
-    by_answer: float = 0.0
-    """More for an answer that is a spread above the middle."""
-    missed: float = 0.0
-    forgiven: float = 0.0
-    """What the upper limit cut off of log q."""
-    unspent: float = 0.0
-    """What the lower limit cut off."""
-
-    def width(self, answer: float, apart: float) -> float:
-        """Return the half-width around an answer, the members' answers being so far apart."""
-        return self._width(self._unit(*self._features(answer, apart)))
-
-    def follow(self, answer: float, apart: float, error: float, nu: float, row: int) -> float:
-        """Take in the error of row number `row`, from 0; return the half-width before it."""
-        far, high = self._features(answer, apart)
-        unit = self._unit(far, high)
-        width = self._width(unit)
-        self._move(error > width, nu)
-        if self.usual > 0:  # a step of normalised least mean squares
-            gap = min(error / self.usual, LARGE) - unit
-            step = STEP * gap / (1.0 + far * far + high * high)
-            self.base += step
-            self.by_apart += step * far
-            self.by_answer += step * high
-        if row:  # nothing was known before the very first row
-            self._average(answer, error, row)
-        return width
-
-    def _features(self, answer: float, apart: float) -> tuple[float, float]:
-        """Return how far the members are apart and the answer from the middle, each in its unit."""
-        far = apart / self.usual if self.usual > 0 else 0.0
-        high = (answer - self.middle) / self.spread if self.spread > 0 else 0.0
-        return min(far, FAR), min(max(high, -FAR), FAR)
-
-    def _unit(self, far: float, high: float) -> float:
-        return self.base + self.by_apart * far + self.by_answer * high
-
-    def _width(self, unit: float) -> float:
-        return math.exp(self.log_q) * self.usual * min(max(unit, LEAST), MOST)
-
-    def _move(self, miss: bool, nu: float) -> None:
-        self.missed += miss
-        wanted = self.log_q + RATE * (miss - nu)
-        self.log_q = found = min(max(wanted, LOW), HIGH)
-        if found != wanted:
-            self.forgiven += max(wanted - HIGH, 0.0)
-            self.unspent += max(LOW - wanted, 0.0)
-
-    def _average(self, answer: float, error: float, row: int) -> None:
-        share = 1.0 / min(row, HORIZON)
-        self.usual += share * (error - self.usual)
-        if row > 1:
-            self.spread += share * (abs(answer - self.middle) - self.spread)
-        self.middle += share * (answer - self.middle)
-
-
-LOW, HIGH = math.log(NARROWEST), math.log(WIDEST)
-KEPT = [field.name for field in fields(Width)]
 
 
 class Widths:
@@ -135,7 +29,8 @@ class Widths:
 
     def __init__(self, columns: int, nu: float) -> None:
         self.nu, self.rows = nu, 0
-        start = astuple(Width(math.log(first_width(nu))))
+        first = math.log(first_width(nu))
+        start = astuple(Width(first, first))
         self.state = np.tile(np.array(start), (columns, 1))
         """[targets][fields of :class:`Width`]."""
 
@@ -145,30 +40,35 @@ class Widths:
 
     def owed(self) -> Array:
         """Return misses beyond those promised, of each target, as the travel of q has them."""
-        moved = self.of("log_q") - math.log(first_width(self.nu))
+        moved = self.of("log_q") - self.of("first")
         return (moved + self.of("forgiven") - self.of("unspent")) / RATE
 
     def now(self, answers: Array, apart: Array) -> Array:
         """Return half-widths [rows][targets] for answers, the members so far apart."""
-        found = np.empty(answers.shape)
-        for c, kept in enumerate(self.state.tolist()):
-            pairs = zip(answers[:, c].tolist(), apart[:, c].tolist(), strict=True)
-            width = Width(*kept).width
-            found[:, c] = [width(*pair) for pair in pairs]
-        return found
+        return now(self.state, answers, apart)
 
     def follow(self, answers: Array, apart: Array, errors: Array) -> Array:
         """Take in rows, one after another; return the half-widths before each."""
-        found = np.empty(answers.shape)
-        for c, kept in enumerate(self.state.tolist()):
-            one, columns = Width(*kept), (a[:, c].tolist() for a in (answers, apart, errors))
-            found[:, c] = [
-                one.follow(answer, far, error, self.nu, t)
-                for t, (answer, far, error) in enumerate(zip(*columns, strict=True), self.rows)
-            ]
-            self.state[c] = [getattr(one, name) for name in KEPT]
+        found = follow(self.state, answers, apart, errors, self.nu, self.rows)
         self.rows += len(answers)
         return found
+
+    def take_sum(self, parts: Sequence[Widths], shares: Array, start: Widths | None) -> None:
+        """Become the mean of these, with the counts of all; a start of them counts once.
+
+        What log q has travelled adds as counts do, so that the misses are what it says.
+        """
+        each = np.array([part.state for part in parts])
+        whole, state = each.sum(axis=0), np.einsum("j,jcf->cf", shares, each)
+        self.rows = sum(part.rows for part in parts)
+        if start is not None:
+            whole -= (len(parts) - 1) * start.state
+            self.rows -= (len(parts) - 1) * start.rows
+        travel = whole[:, KEPT.index("log_q")] - whole[:, KEPT.index("first")]
+        for name in ("missed", "forgiven", "unspent"):
+            state[:, KEPT.index(name)] = np.maximum(whole[:, KEPT.index(name)], 0.0)
+        state[:, KEPT.index("first")] = state[:, KEPT.index("log_q")] - travel
+        self.state = state
 
     def copy(self) -> Widths:
         """Return an independent copy."""

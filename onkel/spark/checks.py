@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from onkel import Classifier, Detector, Regressor
 from onkel.clock import ACCEPTED, seconds
+from onkel.estimators import inside
+from onkel.estimators.base import Estimator
 from onkel.files.model import ESTIMATORS
 from onkel.params import Accept
 from onkel.spark.columns import check_schema, checked
@@ -25,6 +28,9 @@ ACCEPTS = {
     "groups": Accept(low=1, high=2**31 - 1, whole=True, hint="It counts groups, say 1024."),
     "cache": Accept(low=0, high=2**20, hint="It counts MiB for each Python worker."),
 }
+
+BY_TASK = {"classification": Classifier, "regression": Regressor, "novelty": Detector}
+"""The self-tuning model of each task, which its name stands for."""
 
 
 @dataclass(frozen=True)
@@ -92,10 +98,24 @@ def check_words(late: str, on_error: str) -> None:
             raise ValueError(f"keyed: {name} must be one of {list(words)}; got {value!r}.")
 
 
+def model_of(model: Any) -> Any:
+    """Return a model as it is given, or the self-tuning one of the task that is named.
+
+    Examples
+    --------
+    >>> model_of("regression")
+    Regressor()
+    """
+    return BY_TASK[model]() if isinstance(model, str) and model in BY_TASK else model
+
+
 def check_model(model: Any, target: str | None, explain: bool, alerts_only: bool) -> None:
     """Raise unless keys can have such a model."""
     if type(model).__name__ not in ESTIMATORS or not hasattr(model, "predict_then_learn"):
-        raise TypeError(f"keyed: model must be an estimator of onkel's; got {model!r:.80}.")
+        raise TypeError(
+            "keyed: model must be an estimator of onkel's, or the name of a task "
+            f"({', '.join(BY_TASK)}); got {model!r:.80}."
+        )
     novelty = model.task == "novelty"
     if novelty and target is not None:
         raise ValueError("keyed: a detector learns without a target: leave target out.")
@@ -109,7 +129,9 @@ def check_model(model: Any, target: str | None, explain: bool, alerts_only: bool
 
 def _on_strings(model: Any) -> bool:
     model.check_params()
-    return hasattr(model, "kernel") and model.part("kernel").domain == "strings"
+    if not isinstance(model, Estimator):
+        return False  # a series, whose rows are numbers
+    return any(settings.kernel.domain == "strings" for settings in inside.settings_of(model))
 
 
 def check_provider(events: Any) -> None:

@@ -10,13 +10,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from onkel import files
+from onkel.estimators import inside
 from onkel.estimators.base import Estimator
-from onkel.estimators.mixtures import Mixed
 from onkel.expansions import Centers
 from onkel.judge import forgets_by_clock
 from onkel.params import Accept
 from onkel.spark import columns
-from onkel.spark.checks import TIMES
+from onkel.spark.checks import BY_TASK, TIMES, model_of
 from onkel.spark.mixing import FAN, Part, Reading, group_of, learned, mixed
 
 __all__ = ["LearnReport", "learn"]
@@ -75,8 +75,9 @@ def learn(
     ----------
     frame : pyspark.sql.DataFrame
         Not a streaming one.
-    model : estimator
-        Fitted or not; it stays as it is.
+    model : estimator or str
+        Fitted or not; it stays as it is. The name of a task stands for the self-tuning model of
+        it: "classification", "regression", "novelty".
     features : str or list of str
         Columns of numbers, or one column of arrays of numbers.
     target : str, optional
@@ -109,6 +110,7 @@ def learn(
     _check_numbers(partitions=partitions, rounds=rounds)
     _check_words(weights=weights, on_error=on_error)
     _check_frame(frame, features, target, time)
+    model = model_of(model)
     _check_model(model, columns.checked(features), target, rounds, time)
     reading = _reading(frame, model, features, target, time, on_error == "skip", own)
     start = files.loads(files.dumps(model), **reading.own)  # refused here, if it would be there
@@ -197,11 +199,10 @@ def _check_model(
     model: Any, names: list[str], target: str | None, rounds: Any, time: str | None
 ) -> None:
     """Refuse a model that cannot learn these columns, or whose parts could not be merged."""
-    if not isinstance(model, Estimator) or isinstance(model, Mixed):
+    if not isinstance(model, Estimator):
         raise TypeError(
-            "learn: model must be an estimator of onkel whose parts can be merged "
-            "(KernelClassifier, KernelRegressor, NoveltyDetector, LinearClassifier, "
-            f"LinearRegressor); got {model!r:.80}."
+            "learn: model must be an estimator of onkel, or the name of a task "
+            f"({', '.join(BY_TASK)}); got {model!r:.80}."
         )
     owner = type(model).__name__
     if (model.task == "novelty") == (target is not None):
@@ -215,9 +216,8 @@ def _check_model(
         )
     if forgets_by_clock(model) and (time is None or rounds != 1):
         raise ValueError(
-            f"learn: the memory of {model.part('rule')!r} goes by the clock: give time=, and "
-            f"one round, since a second would run time backwards; got time={time!r}, "
-            f"rounds={rounds!r}."
+            f"learn: the memory of {model!r} goes by the clock: give time=, and one round, since a "
+            f"second would run time backwards; got time={time!r}, rounds={rounds!r}."
         )
     _check_parts(model)
 
@@ -225,14 +225,15 @@ def _check_model(
 def _check_parts(model: Any) -> None:
     """Refuse what cannot be sent as columns of numbers, or cannot be merged."""
     model.check_params()
-    kernel, expansion = model.part("kernel"), model.part("expansion")
-    if kernel.domain == "strings":
-        raise TypeError(f"learn: features must be numbers; {kernel!r} takes strings.")
-    if isinstance(expansion, Centers) and expansion.given is None and not hasattr(model, "t_"):
-        raise ValueError(
-            f"learn: with {expansion!r} each partition would collect centres of its own, which "
-            "cannot be merged. Give the points: expansions.Centers(points)."
-        )
+    for settings in inside.settings_of(model):
+        kernel, expansion = settings.kernel, settings.expansion
+        if kernel.domain == "strings":
+            raise TypeError(f"learn: features must be numbers; {kernel!r} takes strings.")
+        if isinstance(expansion, Centers) and expansion.given is None and not hasattr(model, "t_"):
+            raise ValueError(
+                f"learn: with {expansion!r} each partition would collect centres of its own, which "
+                "cannot be merged. Give the points: expansions.Centers(points)."
+            )
 
 
 # -- jobs --------------------------------------------------------------------------------------

@@ -52,8 +52,9 @@ def keyed(
     ----------
     events : pyspark DataFrame
         A stream, or a batch: then all keys start anew.
-    model : estimator
-        Each key starts with a copy of it; it may have learned something already.
+    model : estimator or str
+        Each key starts with a copy of it; it may have learned something already. The name of a
+        task stands for the self-tuning model of it: "classification", "regression", "novelty".
     key : str or list of str
         Columns of texts, whole numbers or booleans.
     time : str
@@ -96,6 +97,7 @@ def keyed(
     checks.check_words(late, on_error)
     for name, value in {"explain": explain, "groups": groups, "cache": cache}.items():
         checks.ACCEPTS[name].check("keyed", name, value)
+    model = checks.model_of(model)
     checks.check_model(model, target, bool(explain), alerts_only)
     names = checks.Names.given(key, time, features, target, sequence)
     kinds = names.kinds(events.schema, model.task)

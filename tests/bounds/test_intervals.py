@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onkel import bounds
-from onkel.learner.widths import NARROWEST, RATE, WIDEST, Widths
+from onkel.core.widths import NARROWEST, RATE, WIDEST
+from onkel.learner.widths import Widths
 
 
 def run(errors, nu, rate, low, high):

@@ -502,11 +502,6 @@ def test_strings_and_users_own_rules(rng):
 
 def test_what_takes_one_setting_refuses_a_mixture(rng):
     X, y = stream(rng, "classification", n=60)
-    model = Classifier().fit(X, y)
-    with pytest.raises(AttributeError, match="blends the answers of several settings"):
-        model.explain(X[0])
-    with pytest.raises(TypeError, match="mixture"):
-        onkel.merge([model, model])
     with pytest.raises(ValueError, match="mixes several settings"):
         evaluate.regret(Classifier(), X, y)
 
@@ -532,5 +527,4 @@ def test_a_class_per_task(task):
     assert not hasattr(kind(), "score_samples")
     logistic = Classifier(members=[LinearClassifier("logistic")])
     assert hasattr(logistic, "predict_proba") and not hasattr(kind(), "predict_proba")
-    assert not hasattr(kind(), "explain")
     assert hasattr(kind(), "predict_interval") == (task == "regression")

@@ -46,6 +46,8 @@ ESTIMATORS = [
     KernelRegressor(kernel=ADDITIVE, expansion="tree"),
     Classifier(),
     Regressor(),
+    Classifier(memory=200, missing="mean"),
+    Regressor(nu=0.2, memory=200, missing="mean"),
     Classifier(members=[KernelClassifier(loss="logistic"), LinearClassifier(loss="logistic")]),
     NoveltyDetector(),
     NoveltyDetector(kernel=ADDITIVE, expansion="tree"),

@@ -11,8 +11,8 @@ from helpers import corrupted
 from helpers.sizes import size
 
 from onkel import expansions, files
+from onkel.core.widths import KEPT
 from onkel.files import container
-from onkel.learner.widths import KEPT
 
 SAMPLES = corrupted.samples()
 

@@ -9,8 +9,10 @@ import numpy as np
 import pandas as pd
 
 from onkel import (
+    Classifier,
     KernelClassifier,
     KernelRegressor,
+    LinearClassifier,
     LinearRegressor,
     NoveltyDetector,
     expansions,
@@ -31,6 +33,9 @@ CASES: dict[str, Callable[[], Any]] = {
     ),
     "linear": LinearRegressor,
     "detector": lambda: NoveltyDetector(warmup=20),
+    "mixture": lambda: Classifier(
+        members=[KernelClassifier(kernel="laplacian"), KernelClassifier(), LinearClassifier()]
+    ),
 }
 
 

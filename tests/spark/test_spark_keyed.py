@@ -21,7 +21,7 @@ if why_not():
 import pandas as pd
 from pyspark.errors import StreamingQueryException
 
-from onkel import KernelClassifier, KernelRegressor, NoveltyDetector, losses
+from onkel import KernelClassifier, KernelRegressor, NoveltyDetector, Regressor, losses
 from onkel.expansions import Window
 from onkel.spark import keyed
 from onkel.spark.checks import PROVIDER, ROCKSDB
@@ -232,6 +232,8 @@ def test_a_batch_and_several_keys_and_targets(spark, rng):
     interval = KernelRegressor(loss=losses.EpsilonInsensitive(nu=0.2))
     labels = keyed(frame, KernelClassifier(), target="label", **options).toPandas()
     numbers = keyed(frame, interval, target="number", **options).toPandas()
+    tuned = keyed(frame, "regression", target="number", **options).toPandas()
+    assert list(tuned)[3:7] == ["prediction", "low", "high", "target"]
     assert list(labels) == [
         "site", "line", "t", "prediction", "probability", "target", "late", "error",
     ]  # fmt: skip
@@ -245,6 +247,9 @@ def test_a_batch_and_several_keys_and_targets(spark, rng):
         model = KernelRegressor(loss=losses.EpsilonInsensitive(nu=0.2))
         low, high = model.predict_then_learn(X, part["number"].to_numpy(), output="interval")
         np.testing.assert_allclose(number[["low", "high"]], np.c_[low, high], rtol=1e-9)
+        there = tuned[(tuned["site"] == site) & (tuned["line"] == line)].sort_values("t")
+        low, high = Regressor().predict_then_learn(X, part["number"].to_numpy(), output="interval")
+        np.testing.assert_allclose(there[["low", "high"]], np.c_[low, high], rtol=1e-9)
 
 
 def test_an_array_of_features(spark, rng):

@@ -100,7 +100,7 @@ def partitions_of(frame: Any) -> list[pd.DataFrame]:
     return [found[found["p"] == p].drop(columns="p") for p in sorted(found["p"].unique())]
 
 
-@pytest.mark.parametrize("case", ["classifier", "regressor", "detector"])
+@pytest.mark.parametrize("case", ["classifier", "regressor", "detector", "mixture"])
 def test_spark_gives_the_very_model_of_the_parts(table, case):
     frame, make = table[0], CASES[case]
     target = None if case == "detector" else "y"
@@ -117,6 +117,12 @@ def test_spark_gives_the_very_model_of_the_parts(table, case):
     assert found.t_ == 3000 and found.learn_report_.partitions == 3
     assert sum(found.learn_report_.examples) == 1500
     assert frame.storageLevel.useMemory  # what the user keeps stays kept
+
+
+def test_a_task_stands_for_its_self_tuning_model(table):
+    found = learn(table[0], "classification", features=AB, target="y", partitions=2)
+    assert type(found) is Classifier and len(found.weights_) == len(found.members_)
+    assert same_model(found, learn(table[0], Classifier(), features=AB, target="y", partitions=2))
 
 
 def test_many_partitions_are_merged_as_a_tree_on_the_machines(table):
@@ -259,7 +265,10 @@ def test_eight_partitions_err_as_one_pass_on_a9a(spark, load_data):
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no model": ({"model": "norma"}, "model must be an estimator"),
-    "a bank": ({"model": Classifier()}, "can be merged"),
+    "a word": ({"model": "clustering"}, "or the name of a task"),
+    "a bank of texts": (
+        {"model": Classifier([KernelClassifier(kernel="spectrum")])}, "must be numbers"
+    ),
     "no column": ({"features": ["a", "c"]}, "no column 'c'"),
     "no target": ({"target": None}, "needs target="),
     "a target too many": ({"model": NoveltyDetector()}, "has none"),

@@ -141,6 +141,7 @@ void bind_tree(nb::module_& m);     // in bind_tree.cpp
 void bind_lane(nb::module_& m);     // in bind_lane.cpp
 void bind_bank(nb::module_& m);     // in bind_bank.cpp
 void bind_density(nb::module_& m);  // in bind_density.cpp
+void bind_widths(nb::module_& m);   // in bind_widths.cpp
 
 NB_MODULE(_native, m) {
   m.attr("FINGERPRINT") = onkel::kFingerprint;
@@ -157,4 +158,5 @@ NB_MODULE(_native, m) {
   bind_lane(m);
   bind_bank(m);
   bind_density(m);
+  bind_widths(m);
 }

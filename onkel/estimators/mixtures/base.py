@@ -109,6 +109,10 @@ class Mixed(Estimator):
             )
         return bank[0]
 
+    def _all_settings(self) -> list[Settings]:
+        self._settings()
+        return [member._settings() for member in self._chosen(1)]
+
     def settings(self) -> NoReturn:
         """There is no one setting."""
         raise ValueError(
@@ -263,11 +267,3 @@ class Mixed(Estimator):
     def diagnostics_(self) -> dict[str, Any]:
         """What happened to the members, beside what was promised: see the guide for each key."""
         return report(self._mixture())
-
-    @property
-    def explain(self) -> Any:
-        """A mixture has none, and ``hasattr`` says so."""
-        raise AttributeError(
-            f"{type(self).__name__} blends the answers of several settings, which explain cannot "
-            "take apart. Let one of its members_ learn alone, and ask that one."
-        )

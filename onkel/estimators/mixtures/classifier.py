@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel import losses
+from onkel import inputs, losses
 from onkel.estimators.base import Estimator
 from onkel.estimators.classes import Classes
 from onkel.estimators.classifier import BaseClassifier
@@ -16,6 +17,9 @@ from onkel.estimators.locks import locked
 from onkel.estimators.mixtures import banks
 from onkel.estimators.mixtures.base import Mixed
 from onkel.learner import Mixture, Votes
+
+if TYPE_CHECKING:
+    from onkel.explain import ClassExplanation
 
 Array = NDArray[Any]
 
@@ -99,6 +103,20 @@ class Classifier(Mixed, BaseClassifier):
                 f"{type(self).__name__}: {where} has a class_weight; a mixture has none. Pass "
                 "sample_weight= when learning."
             )
+
+    @locked
+    def explain(self, x: Any, top: int = 5) -> ClassExplanation:
+        """Say why one row gets its class, and which members say so.
+
+        See :class:`~onkel.explain.ClassExplanation`; its ``members`` are in the order of
+        :attr:`weights_`. What is explained is the margin of the mixture's own decision. `top` is
+        the number of terms, and of features with their usual values, that are shown.
+        """
+        found = super().explain(x, top)
+        rows = self._rows(inputs.as_rows(x, self._mixture().on_strings))
+        labels = self._classes.predictions(self._mixture().answers(rows)[0]).tolist()
+        each = zip(found.members, labels, strict=True)
+        return replace(found, members=tuple(replace(voice, says=v) for voice, v in each))
 
     def _check_proba(self) -> None:
         begun = hasattr(self, "_learner")

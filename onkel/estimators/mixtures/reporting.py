@@ -29,8 +29,8 @@ def report(mixture: Mixture) -> dict[str, Any]:
         "loss": mixture.loss_total,
         "trials": mixture.judged,
         "regret": mixture.loss_total - best,
-        "regret_bound": _regret_bound(mixture, None),
-        "regret_promise": _regret_bound(mixture, best),
+        "regret_bound": None if mixture.merged else _regret_bound(mixture, None),
+        "regret_promise": None if mixture.merged else _regret_bound(mixture, best),
         "rate": mixture.rate,
         "share": mixture.share,
     }

@@ -17,6 +17,7 @@ from onkel.learner.base import Learner
 from onkel.learner.densities import Densities
 from onkel.learner.merging.adding import Merged
 from onkel.learner.merging.densities import merged_densities
+from onkel.learner.merging.mixtures import merged_mixtures
 from onkel.scaling import Moments, Targets, pooled
 
 __all__ = ["Merged", "merged"]
@@ -35,6 +36,10 @@ def merged(
     """
     if isinstance(learners[0], Densities):
         return merged_densities(learners, weights, start)
+    if hasattr(learners[0], "parts"):  # a mixture, whose module needs this one
+        return merged_mixtures(
+            learners, weights, start, lambda parts, begun: merged(parts, weights, refit, begun)
+        )
     whole = _counted(learners, start)
     learners = [_at(a, whole.clock) for a in learners]
     start = None if start is None else _at(start, whole.clock)
@@ -51,7 +56,7 @@ def _counted(learners: Sequence[Learner], start: Learner | None) -> Learner:
     """Return a learner that holds nothing but the counts of all of them."""
     first = learners[0]
     dtype = np.result_type(*[a.dtype for a in learners])
-    whole = type(first)(first.settings, len(first.moments.mean), first.columns, dtype)
+    whole = first.blank(dtype)
     whole.t = sum(a.t for a in learners)
     whole.mistakes = sum(a.mistakes for a in learners)
     if start is not None:
@@ -67,15 +72,25 @@ def _at(learner: Any, clock: float | None) -> Any:
     """Return a learner that forgets by the clock as it will be at a later time."""
     if clock is None or learner.clock is None or learner.clock == clock:
         return learner
-    left = learner.rule.fades(np.array([clock - learner.clock]))
+    gap = np.array([clock - learner.clock])
+    left = learner.rule.fades(gap)
     later = learner.copied()
     later.state, later.moments = learner.state.copy(), learner.moments.copy()
     later.targets = learner.targets.copy()
     for moments in (later.moments, later.targets.moments):
         moments.seen = moments.seen * left
-    shrink = [1.0 - (1.0 - left[0]) * learner.rule.pull(n) for n in later.state[:, Field.NORM2]]
-    later.fade(np.maximum(shrink, 0.0))
+    later.fade(_shrinks(later, gap))
     return later
+
+
+def _shrinks(learner: Any, gap: Array) -> Array:
+    """Return what is left of each output's f after a gap, of those whose rule goes by the clock."""
+    found = np.ones(learner.columns)
+    for _, rule, outputs in learner.by_rule():
+        if np.isfinite(rule.duration):
+            pull = np.array([rule.pull(n) for n in learner.state[outputs, Field.NORM2]])
+            found[outputs] = np.maximum(1.0 - (1.0 - rule.fades(gap)) * pull, 0.0)
+    return found
 
 
 def _pool(

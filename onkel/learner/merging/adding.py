@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from onkel.core.frame import Frame
 from onkel.core.layout import Field
+from onkel.losses import Loss
+from onkel.rules.base import BoundRule
 
 Array = NDArray[Any]
 
@@ -86,11 +88,18 @@ class Adding:
 
     def thresholds(self) -> Array:
         """Margins and novelty thresholds add as scores do; widths of regression are averaged."""
+        found = np.zeros(self.whole.columns)
+        for loss, rule, outputs in self.whole.by_rule():
+            found[outputs] = self._thresholds(loss, rule)[outputs]
+        return found
+
+    def _thresholds(self, loss: Loss, rule: BoundRule) -> Array:
+        """Return them for all outputs, as if each followed this loss and this rule."""
         whole, per = self.whole, 1.0 / float(np.sum(self.weights))
-        if whole.loss.adaptive:
-            factor = per if whole.loss.task == "regression" else 1.0
+        if loss.adaptive:
+            factor = per if loss.task == "regression" else 1.0
             return factor * self.added(Field.THRESHOLD, self.gains)
-        known = [whole.rule.margin_after(u) for u in whole.state[:, Field.UPDATES]]
+        known = [rule.margin_after(u) for u in whole.state[:, Field.UPDATES]]
         if known and None not in known:
             return np.array(known)
         each = np.array([a.state[:, Field.THRESHOLD] for a in self.learners])

@@ -33,13 +33,28 @@ class AddingTerms(Adding):
         self.refuse_infinite(joined.coef)
         whole.terms = self.stored(joined)
         change = None if frame is None else self.measured(frame)
-        start = whole.window.budget.may_go(joined, 0, whole.window.cap, self.oldest())
+        start = self.excess(joined)
         lost = self.shrink(joined, start)
         whole.settle()
         lost = lost + self.inward()
         before = sum(a.size for a in self.learners)
         bound = whole.targets.raw_widths(lost)
         return Merged(whole, before, everything.count - joined.count, start, bound, change)
+
+    def excess(self, joined: LooseTerms) -> int:
+        """Return how many of these, which stand first, the window does not hold."""
+        window = self.whole.window
+        return int(window.budget.may_go(joined, 0, window.cap, self.oldest()))
+
+    def sums(self, terms: Any, queries: Any) -> Array:
+        """Return the sums over stored terms, for each output."""
+        ones = np.ones(terms.columns)
+        found: Array = terms.sums(queries, ones, threads=self.threads)
+        return found
+
+    def lengths(self, terms: Any, queries: Any) -> Array:
+        """Return sqrt(k(x, x)) of each row, for each output (or one column for all)."""
+        return np.sqrt(np.maximum(terms.diag(queries), 0.0))[:, None]
 
     def oldest(self) -> int:
         """Return the birth below which the window keeps nothing."""
@@ -101,12 +116,11 @@ class AddingTerms(Adding):
 
     def handed_over(self, kept: LooseTerms) -> Array:
         """Return coefficients with which these terms come nearest to the whole f."""
-        queries, ones = kept.queries(), np.ones(kept.coef.shape[1])
-        wanted = self.whole.terms.sums(queries, ones, threads=self.threads)
+        queries = kept.queries()
+        wanted = self.sums(self.whole.terms, queries)
 
         def product(coef: Array) -> Array:
-            terms = self.stored(replace(kept, coef=coef))
-            return terms.sums(queries, ones, threads=self.threads)
+            return self.sums(self.stored(replace(kept, coef=coef)), queries)
 
         return refitted(wanted, kept.coef, product)
 
@@ -117,12 +131,10 @@ class AddingTerms(Adding):
         """
         loose = loose.in_double()
         terms, queries = self.stored(loose), loose.queries()
-        each = np.sqrt(np.maximum(terms.diag(queries), 0.0))
-        most = (np.abs(loose.coef) * each[:, None]).sum(axis=0)
+        most = (np.abs(loose.coef) * self.lengths(terms, queries)).sum(axis=0)
         if sums_only:
             return most
-        values = terms.sums(queries, np.ones(loose.coef.shape[1]), threads=self.threads)
-        square = np.einsum("ij,ij->j", loose.coef, values) + ROUNDING * most**2
+        square = np.einsum("ij,ij->j", loose.coef, self.sums(terms, queries)) + ROUNDING * most**2
         return np.minimum(most, np.sqrt(np.maximum(square, 0.0)))
 
     @property
