@@ -36,7 +36,6 @@ class Labels(Face, base.MiniBatchClassifier):
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
         """Return the probability of each class known so far."""
-        self._check_proba()
         return self._ask(x, inside.chances_of)
 
     def learn_many(self, X: Any, y: Any, w: Any = None, t: Any = None) -> None:
@@ -54,19 +53,12 @@ class Labels(Face, base.MiniBatchClassifier):
     @alone
     def predict_proba_many(self, X: Any) -> Any:
         """Return the probability of each class for each row."""
-        self._check_proba()
         rows = self._rows(X)
         if not self._ready:
             return frames.frame({}, like=X)
         chances = self.estimator.predict_proba(rows)
         labels = self.estimator.classes_.tolist()
         return frames.frame(dict(zip(labels, chances.T, strict=True)), like=X)
-
-    def _check_proba(self) -> None:
-        try:
-            _ = self.estimator.predict_proba
-        except AttributeError as error:
-            raise NotImplementedError(str(error)) from None
 
 
 def _label(model: Any, row: Any) -> Any:
@@ -81,7 +73,7 @@ class KernelClassifier(Labels):
     Parameters
     ----------
     kernel, loss, rule, expansion, scale, fit_intercept, average, class_weight, n_jobs
-        As in :class:`onkel.KernelClassifier`. ``loss="logistic"`` gives probabilities.
+        As in :class:`onkel.KernelClassifier`.
     absent : "mean" or "zero"
         What a known feature is taken for where an example lacks it: its running mean, or 0.
     on : str, optional
@@ -142,7 +134,7 @@ class LinearClassifier(Labels):
     Parameters
     ----------
     loss, rule, p, scale, fit_intercept, average, class_weight, n_jobs
-        As in :class:`onkel.LinearClassifier`. ``loss="logistic"`` gives probabilities.
+        As in :class:`onkel.LinearClassifier`.
     absent : "mean" or "zero"
         What a known feature is taken for where an example lacks it: its running mean, or 0.
 
