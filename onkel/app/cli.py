@@ -36,7 +36,7 @@ def main() -> None:
     onkel detect readings.csv                     how rare is each row? alerts on the rarest
     tail -f log.jsonl | onkel detect - --nu 0.001
     onkel classify mail.csv --target spam -o predictions.csv
-    onkel regress load.csv --target watts --nu 0.1 --state run/
+    onkel regress load.csv --target watts --state run/
 
     Each row is judged before it is learned. With --state a run may die at any moment: the same
     command goes on, and its output is what it would have been.
@@ -97,12 +97,13 @@ def classify(source: str, **options: Any) -> None:
     Labels are texts or whole numbers, any number of them, and may appear late.
 
     \b
-    onkel classify mail.csv --target spam
+    onkel classify mail.csv --target spam                  nothing to tune: it tunes itself
     onkel classify mail.csv --target spam -o predictions.csv --state run/
-    onkel classify a9a.libsvm --target label --kernel gaussian --gamma 0.01
+    onkel classify a9a.libsvm --target label --kernel gaussian --gamma 0.01    one setting
 
-    Rows whose target is empty are predicted, not learned: put new rows at the end of a file, or
-    send them through the pipe.
+    Each line of the output has the row's number (from 0), the prediction, its probability, and
+    the target. Rows whose target is empty are predicted, not learned: put new rows at the end of
+    a file, or send them through the pipe.
     """  # noqa: D301
     _run("classify", source, options)
 
@@ -123,11 +124,12 @@ def regress(source: str, **options: Any) -> None:
     SOURCE is a file (CSV, TSV, JSON lines, Parquet, LIBSVM; compressed or not) or - for stdin.
 
     \b
-    onkel regress load.csv --target watts
-    onkel regress load.csv --target watts --nu 0.1   intervals that hold 90 % of the targets
+    onkel regress load.csv --target watts            with intervals that hold 90 % of the targets
+    onkel regress load.csv --target watts --nu 0.02  ... that hold 98 %
     onkel regress load.csv.gz --target watts --time at --memory 7d -o predictions.csv
 
-    With --nu the output has low and high beside each prediction.
+    Each line of the output has the row's number (from 0), the prediction, low and high of its
+    interval, and the target. With --model kernel or linear there are intervals if --nu is given.
     """  # noqa: D301
     _run("regress", source, options)
 
@@ -140,7 +142,7 @@ def serve(**options: Any) -> None:
     \b
     onkel serve --state models/
     onkel serve --state models/ --host 0.0.0.0 --token-file token.txt
-    curl -d '{"name": "pump", "kind": "Detector"}' http://127.0.0.1:8421/models
+    curl -d '{"name": "pump", "task": "novelty"}' http://127.0.0.1:8421/models
 
     An example that was acknowledged is on the disk: the machine may die at any moment. What can be
     asked is told at /openapi.json.

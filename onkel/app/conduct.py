@@ -33,6 +33,8 @@ def run(task: str, source: str, options: dict[str, Any]) -> int:
     settings, reading = settings_of(task, options), reading_of(task, options)
     _check(settings, options)
     _check_paths(source, options)
+    for note in [] if options["quiet"] else settings.notes():
+        print(f"onkel: {note}", file=sys.stderr)
     if options["dry_run"]:
         print(describe(settings, opened(source, reading), options["as_json"]))
         return 0
@@ -159,7 +161,7 @@ def _finish(
             Path(options["report"]).write_text(html, encoding="utf-8")
         except OSError as error:
             raise OutputProblem(f"--report {options['report']}: {error.strerror}.") from None
-    summary = session.summary()
+    summary = session.closing()
     stream = sys.stderr if options["output"] == "-" else sys.stdout
     if options["as_json"]:
         try:

@@ -138,12 +138,15 @@ model_options: list[Wrap] = [
     _option(MODEL, "--memory", metavar="N|DURATION",
             help="Forgetting horizon: examples (100000; detect: 10000), or a time span (12h) by "
             "--time (detect: of --model kernel)."),
-    _option(MODEL, "--kernel", metavar="NAME", help="gaussian, laplacian, matern, linear, …"),
+    _option(MODEL, "--kernel", metavar="NAME",
+            help="Of one setting: gaussian, laplacian, matern, linear, …"),
     _option(MODEL, "--gamma", type=float, metavar="NUMBER",
-            help="Width of the kernel: 1/features by default."),
+            help="Of one setting: width of the kernel, 1/features by default."),
     _option(MODEL, "--window", type=int, metavar="TERMS",
-            help="Terms that are stored: 10000 (detect: 1000); time per row follows it."),
-    _option(MODEL, "--rate", type=float, metavar="NUMBER", help="Learning rate."),
+            help="Of one setting: terms that are stored, 10000; time per row follows it. detect: "
+            "of any model, 1000."),
+    _option(MODEL, "--rate", type=float, metavar="NUMBER",
+            help="Of one setting: learning rate."),
     _option(MODEL, "--scale/--no-scale", default=True, show_default=True,
             help="Standardise columns by running moments."),
     _option(MODEL, "--precision", type=click.Choice(["auto", "single", "double"]), default="auto",
@@ -191,12 +194,19 @@ detect_options: list[Wrap] = [
 learn_options: list[Wrap] = [
     _option(SOURCE, "--target", required=True, metavar="COL",
             help="Column to predict; rows without it are predicted, not learned."),
+    _option(MODEL, "--model", type=click.Choice(["auto", "kernel", "linear"]), default="auto",
+            show_default=True,
+            help="auto: several settings side by side, the better ones counting for more "
+            "(Classifier, Regressor). kernel, linear: one setting, one paper (KernelClassifier, "
+            "…); so do the options that only it has, such as --kernel."),
     _option(MODEL, "--nu", type=float, metavar="SHARE",
-            help="classify: share of margin errors; regress: share outside the intervals."),
+            help="regress: share of the targets outside their intervals, 0.1 (--model kernel and "
+            "linear: no intervals without it). classify, of one setting: share of margin errors."),
     _option(MODEL, "--loss", metavar="NAME",
-            help="classify: soft_margin, logistic; regress: huber, squared, absolute, "
-            "epsilon_insensitive."),
-    _option(MODEL, "--rule", metavar="NAME", help="norma, perceptron, alma, projection, romma."),
+            help="Of one setting. classify: soft_margin, logistic; regress: huber, squared, "
+            "absolute, epsilon_insensitive."),
+    _option(MODEL, "--rule", metavar="NAME",
+            help="Of one setting: norma, perceptron, alma, projection, romma."),
 ]  # fmt: skip
 
 run_options: list[Wrap] = [
@@ -220,7 +230,8 @@ run_options: list[Wrap] = [
     _option(STATE, "--models-in-memory", type=click.IntRange(1), default=1000, show_default=True,
             metavar="N", help="With --key: more of them wait on disk."),
     _option(STATE, "--block", type=click.IntRange(64), metavar="ROWS",
-            help="Rows that are handled at once: 16384 of up to 8 columns, fewer of more."),
+            help="Rows that are handled at once: 16384 of up to 8 columns, fewer of more; 1024 by "
+            "classify and regress with --model auto."),
     _option(STATE, "--config", type=click.Path(dir_okay=False), metavar="FILE.toml",
             is_eager=True, callback=_load,
             help="Take settings from a TOML file: names as here, without the dashes."),

@@ -76,6 +76,10 @@ class Estimator(Saving):
             raise inputs.not_fitted(type(self).__name__)
         return self._learner
 
+    def _wider(self, values: Array) -> Any:
+        """Return the learner for rows with more features, which had these values until now."""
+        return self._fitted().widened(values)
+
     def __sklearn_is_fitted__(self) -> bool:
         """Whether the model has begun to learn."""
         return hasattr(self, "_learner")

@@ -17,6 +17,8 @@ from onkel.estimators.base import Estimator
 from onkel.estimators.chances import Outputs
 from onkel.estimators.classes import Classes
 from onkel.estimators.classifier import BaseClassifier
+from onkel.estimators.mixtures.base import Mixed
+from onkel.estimators.mixtures.words import short_names
 from onkel.estimators.regressor import BaseRegressor
 from onkel.learner import Learner, Settings
 
@@ -27,6 +29,11 @@ Model = TypeVar("Model", bound=Estimator)
 def learner_of(model: Estimator) -> Learner:
     """Return the learner of a model that has begun, else raise what scikit-learn knows."""
     return model._fitted()
+
+
+def takes_texts(model: Estimator) -> bool:
+    """Whether a model's rows are texts."""
+    return model._takes()[0]
 
 
 def settings_of(model: Estimator) -> list[Settings]:
@@ -85,10 +92,15 @@ def around(first: Model, learner: Learner, classes: Classes | None = None, **lea
 def widened(model: Model, values: Array) -> Model:
     """Return the model for rows with more features, which had these values until now."""
     other = copy.copy(model)
-    other._learner = model._fitted().widened(values)
+    other._learner = model._wider(values)
     learned = {k: v for k, v in vars(other).items() if k.endswith("_")}
     vars(other).update(copy.deepcopy(learned))  # a single row changes some of them in place
     return other
+
+
+def member_names(model: Mixed, features: int) -> list[str]:
+    """Return a few words for each member that a mixture has for rows of so many features."""
+    return short_names(model._chosen(features), features)
 
 
 def counts_of_all(models: list[Model], start: list[Model]) -> dict[str, Any]:
@@ -102,6 +114,12 @@ def counts_of_all(models: list[Model], start: list[Model]) -> dict[str, Any]:
 def has_interval(model: BaseRegressor) -> bool:
     """Return whether a model gives intervals."""
     return model._has_interval()
+
+
+def outlook(model: BaseRegressor, X: Any) -> tuple[Array, Array, Array]:
+    """Return predictions, and low and high of their intervals, of a model that has them."""
+    with model._lock:
+        return model._outlook(X)
 
 
 def check_interval(model: BaseRegressor) -> None:

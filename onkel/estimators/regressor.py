@@ -24,7 +24,7 @@ class BaseRegressor(Estimator):
     """What regressors share: one or several targets, intervals."""
 
     task: ClassVar[str] = "regression"
-    outputs: ClassVar[tuple[str, ...]] = ("prediction", "interval")
+    outputs: ClassVar[tuple[str, ...]] = ("prediction", "interval", "judgement")
     _own_parts: ClassVar[dict[tuple[str, str], Part]] = {("loss", "huber"): losses.Huber(sigma=3.0)}
 
     # -- learning ------------------------------------------------------------------------------
@@ -55,16 +55,17 @@ class BaseRegressor(Estimator):
     ) -> Any:  # fmt: skip
         """Predict each row *before* it is learned: the online protocol.
 
-        ``output="interval"`` gives (low, high) as they stood before each row.
+        ``output="interval"`` gives (low, high) as they stood before each row, ``"judgement"``
+        (prediction, low, high).
         """
         self._check_output(output)
-        if output == "interval":
+        if output != "prediction":
             self._check_interval()
         scores, limits = self._learn(X, y, sample_weight, time)
         if output == "prediction":
             return self._shaped(scores)
-        width = np.maximum(limits, 0.0)
-        return self._shaped(scores - width), self._shaped(scores + width)
+        found = self._judged(scores, limits)
+        return found if output == "judgement" else found[1:]
 
     @locked
     def learn_one(self, row: Any, y: Any, time: Any = None) -> Self:
@@ -166,10 +167,17 @@ class BaseRegressor(Estimator):
     def predict_interval(self, X: Any) -> tuple[Array, Array]:
         """Return (low, high): with a loss that has nu, coverage 1 - nu in the long run."""
         self._check_interval()
-        learner = self._fitted()
-        scores, limits = learner.outlook(self._rows(X))
+        _, low, high = self._outlook(X)
+        return low, high
+
+    def _outlook(self, X: Any) -> tuple[Array, Array, Array]:
+        """Return predictions and their intervals, at the price of predictions."""
+        scores, limits = self._fitted().outlook(self._rows(X))
+        return self._judged(scores, limits)
+
+    def _judged(self, scores: Array, limits: Array) -> tuple[Array, Array, Array]:
         width = np.maximum(limits, 0.0)
-        return self._shaped(scores - width), self._shaped(scores + width)
+        return self._shaped(scores), self._shaped(scores - width), self._shaped(scores + width)
 
     @locked
     def explain(self, x: Any, top: int = 5, target: int = 0) -> NumberExplanation:

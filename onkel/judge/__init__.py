@@ -5,7 +5,7 @@ calls as rows with and without targets allow. What comes of them is a table of c
 doors make lines, JSON or frames.
 """
 
-from onkel.judge.answers import OUTPUTS, answer, predict
+from onkel.judge.answers import OUTPUTS, Answer, answer, predict, predicted
 from onkel.judge.marks import Marks, marks_of_labels, marks_of_numbers
 from onkel.judge.ranks import ranks_at
 from onkel.judge.reasons import briefly, reason_of, worst
@@ -18,10 +18,12 @@ from onkel.judge.tasks import (
     Predicted,
     forgets_by_clock,
     judge_of,
+    tells_interval,
 )
 
 __all__ = [
     "OUTPUTS",
+    "Answer",
     "Columns",
     "Detect",
     "Detected",
@@ -38,7 +40,9 @@ __all__ = [
     "marks_of_numbers",
     "named",
     "predict",
+    "predicted",
     "ranks_at",
     "reason_of",
+    "tells_interval",
     "worst",
 ]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.estimators import inside
 from onkel.judge.marks import Marks, marks_of_labels, marks_of_numbers
-from onkel.judge.tasks import judgement, middle
+from onkel.judge.tasks import judgement, labelled, likeliest, tells_interval
 
 Array = NDArray[Any]
 
@@ -36,9 +37,43 @@ def predict(model: Any, X: Any, output: str = "prediction") -> Array:
     return found
 
 
-def answer(
-    model: Any, X: Any, y: Any = None, output: str = "prediction", **how: Any
-) -> tuple[Array, Marks]:
+class Answer(NamedTuple):
+    """What a model says of rows."""
+
+    values: Array
+    """What was asked for."""
+    beside: dict[str, Array]
+    """What goes with a prediction: the label's ``probability``, the ``interval``."""
+    marks: Marks = Marks()
+    """What a page draws of the rows, where they were learned."""
+
+
+def predicted(model: Any, X: Any, output: str = "prediction") -> Answer:
+    """Return what a model says of rows, and what goes with it; nothing changes.
+
+    Examples
+    --------
+    >>> from onkel import Classifier
+    >>> found = predicted(Classifier().fit([[0.0], [1.0]] * 50, ["a", "b"] * 50), [[0.0]])
+    >>> found.values.tolist(), bool(found.beside["probability"][0] > 0.5)
+    (['a'], True)
+    """
+    if output == "prediction" and model.task == "classification":
+        return _labels(*likeliest(model.classes_, model.predict_proba(X)))
+    if output == "prediction" and model.task == "regression" and tells_interval(model):
+        return _numbers(*inside.outlook(model, X))
+    return Answer(predict(model, X, output), {})
+
+
+def _labels(labels: Array, chances: Array) -> Answer:
+    return Answer(labels, {"probability": chances})
+
+
+def _numbers(values: Array, low: Array, high: Array) -> Answer:
+    return Answer(values, {"interval": np.stack([low, high], axis=-1)})
+
+
+def answer(model: Any, X: Any, y: Any = None, output: str = "prediction", **how: Any) -> Answer:
     """Let a model judge rows and learn them; return what was asked for, and what a page draws.
 
     Parameters
@@ -54,41 +89,42 @@ def answer(
     Examples
     --------
     >>> from onkel import NoveltyDetector
-    >>> found, marks = answer(NoveltyDetector(), [[0.0], [0.1], [0.2]])
-    >>> found.tolist(), marks.mark.tolist()
+    >>> found = answer(NoveltyDetector(), [[0.0], [0.1], [0.2]])
+    >>> found.values.tolist(), found.marks.mark.tolist()
     ([1, -1, 1], [False, True, False])
     """
     return _ANSWERS[model.task](model, X, y, output, how)
 
 
-def _novelty(model: Any, X: Any, y: Any, output: str, how: dict[str, Any]) -> tuple[Array, Marks]:
+def _novelty(model: Any, X: Any, y: Any, output: str, how: dict[str, Any]) -> Answer:
     if output == "rank" or (output == "p" and not model.tells_p):
-        return model.predict_then_learn(X, output=output, **how), Marks()
+        return Answer(model.predict_then_learn(X, output=output, **how), {})
     score, limit, alert = judgement(model, X, **how)
     marks = Marks(score, limit, alert)
     if output == "prediction":
-        return np.where(alert, -1, 1), marks
+        return Answer(np.where(alert, -1, 1), {}, marks)
     if output == "p":
-        return np.exp(score), marks
-    return (score if output == "score" else score - limit), marks
+        return Answer(np.exp(score), {}, marks)
+    return Answer(score if output == "score" else score - limit, {}, marks)
 
 
-def _classification(
-    model: Any, X: Any, y: Any, output: str, how: dict[str, Any]
-) -> tuple[Array, Marks]:
-    found = model.predict_then_learn(X, y, output=output, **how)
-    return found, marks_of_labels(found.tolist(), y) if output == "prediction" else Marks()
+def _classification(model: Any, X: Any, y: Any, output: str, how: dict[str, Any]) -> Answer:
+    if output != "prediction":
+        return Answer(model.predict_then_learn(X, y, output=output, **how), {})
+    found = _labels(*labelled(model, X, y, **how))
+    return found._replace(marks=marks_of_labels(found.values.tolist(), y))
 
 
-def _regression(
-    model: Any, X: Any, y: Any, output: str, how: dict[str, Any]
-) -> tuple[Array, Marks]:
-    found = model.predict_then_learn(X, y, output=output, **how)
-    if output == "prediction":
-        return found, marks_of_numbers(found, y)
-    low, high = found
-    marks = marks_of_numbers(middle(low, high), y, (high - low) / 2)
-    return np.stack([low, high], axis=-1), marks
+def _regression(model: Any, X: Any, y: Any, output: str, how: dict[str, Any]) -> Answer:
+    if output == "prediction" and not tells_interval(model):
+        found = model.predict_then_learn(X, y, **how)
+        return Answer(found, {}, marks_of_numbers(found, y))
+    found, low, high = model.predict_then_learn(X, y, output="judgement", **how)
+    values, beside, _ = _numbers(found, low, high)
+    marks = marks_of_numbers(values, y, (high - low) / 2)
+    if output == "interval":
+        return Answer(beside["interval"], {}, marks)
+    return Answer(values, beside, marks)
 
 
 _ANSWERS = {

@@ -223,11 +223,67 @@ class Supervised(Judge):
 
 
 class Classify(Supervised):
-    """Labels."""
+    """Labels, each with its probability."""
 
     def fields(self) -> dict[str, str]:
         """Return the columns and their types."""
-        return {"prediction": "target", "target": "target"}
+        return {"prediction": "target", "probability": "double", "target": "target"}
+
+    def _learn(self, model: Any, X: Any, y: Any, how: dict[str, Any]) -> list[Any]:
+        return labelled(model, X, y, **how)
+
+    def _look(self, model: Any, X: Any) -> list[Any]:
+        return likeliest(model.classes_, model.predict_proba(X))
+
+
+def labelled(model: Any, X: Any, y: Any, **how: Any) -> list[Array]:
+    """Let a classifier judge rows and learn them; return labels, and their probabilities.
+
+    A class counts from the row after its first: that row was judged without it.
+    """
+    known = model.classes_.tolist() if model.__sklearn_is_fitted__() else []
+    chances = model.predict_then_learn(X, y, output="probability", **how)
+    known += how.get("classes") or []
+    came = _first_rows(model.classes_.tolist(), known, y, how.get("sample_weight"))
+    if not came:
+        return likeliest(model.classes_, chances)
+    chances = np.array(chances)
+    for j, row in came.items():
+        chances[: row + 1, j] = 0.0
+    total = chances.sum(axis=1)
+    there = total > 0
+    found = likeliest(model.classes_, chances / np.where(there, total, 1.0)[:, None])
+    return [_none_where(~there, column) for column in found]
+
+
+def _none_where(gaps: Array, column: Array) -> Array:
+    """Return a column with None where nothing was known."""
+    column = column.astype(object)
+    column[gaps] = None
+    return column
+
+
+def _first_rows(classes: list[Any], known: list[Any], y: Any, weight: Any) -> dict[int, int]:
+    """Return the number of each class that was not known, with the row that brought it."""
+    new = {label: j for j, label in enumerate(classes) if label not in known}
+    rows: dict[int, int] = {}
+    for i, label in enumerate(np.asarray(y).tolist() if new else []):
+        if label in new and (weight is None or weight[i] > 0):
+            rows.setdefault(new[label], i)
+    return rows
+
+
+def likeliest(classes: Array, chances: Array) -> list[Array]:
+    """Return the label of each row with the highest probability, and that probability.
+
+    Examples
+    --------
+    >>> likeliest(np.array(["a", "b"]), np.array([[0.9, 0.1], [0.5, 0.5]]))
+    [array(['a', 'b'], dtype='<U1'), array([0.9, 0.5])]
+    """
+    two = chances.shape[1] == 2
+    at = (chances[:, 1] >= chances[:, 0]).astype(int) if two else chances.argmax(axis=1)
+    return [classes[at], np.take_along_axis(chances, at[:, None], axis=1)[:, 0]]
 
 
 class Regress(Supervised):
@@ -246,17 +302,10 @@ class Intervals(Supervised):
         return {**dict.fromkeys(("prediction", "low", "high"), "double"), "target": "target"}
 
     def _learn(self, model: Any, X: Any, y: Any, how: dict[str, Any]) -> list[Any]:
-        low, high = model.predict_then_learn(X, y, output="interval", **how)
-        return [middle(low, high), low, high]
+        return [*model.predict_then_learn(X, y, output="judgement", **how)]
 
     def _look(self, model: Any, X: Any) -> list[Any]:
-        low, high = model.predict_interval(X)
-        return [middle(low, high), low, high]
-
-
-def middle(low: Array, high: Array) -> Array:
-    """Return the predictions that intervals lie evenly around."""
-    return low + (high - low) / 2
+        return [*inside.outlook(model, X)]
 
 
 @dataclass
@@ -321,5 +370,9 @@ def judge_of(
         return Detect(names, by_clock, explain, brief, rank_all, model.tells_p)
     if model.task == "classification":
         return Classify(names, by_clock)
-    intervals = isinstance(model, BaseRegressor) and inside.has_interval(model)
-    return (Intervals if intervals else Regress)(names, by_clock)
+    return (Intervals if tells_interval(model) else Regress)(names, by_clock)
+
+
+def tells_interval(model: Any) -> bool:
+    """Whether a model is a regressor that has intervals."""
+    return isinstance(model, BaseRegressor) and inside.has_interval(model)

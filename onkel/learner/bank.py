@@ -178,6 +178,11 @@ class Bank(TermLearner):
         self.state[1::2] = self.state[::2]
         self.state[1::2, [Field.OFFSET, Field.OFFSET_SUM]] *= -1.0
 
+    def reorder(self, order: Sequence[int]) -> None:
+        """Let the outputs of each member be those that stood at this place in the order."""
+        at = np.array(order)[:, None] * self.outputs + np.arange(self.outputs)
+        super().arrange(at.ravel().tolist())
+
     def arrange(self, order: list[int]) -> None:
         """Put every member's outputs into another order."""
         first = np.arange(len(self.members))[:, None] * self.outputs

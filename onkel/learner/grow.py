@@ -16,10 +16,14 @@ Array = NDArray[Any]
 LearnerT = TypeVar("LearnerT", bound=Learner)
 
 
-def with_features(learner: LearnerT, values: Array) -> LearnerT:
+def with_features(
+    learner: LearnerT, values: Array, wide: LearnerT | None = None
+) -> LearnerT:  # fmt: skip
     """Return the learner with more features, which had these `values` in every row so far.
 
     ``k'((x_i, v), (x, u))`` takes the place of ``k(x_i, x)`` in every term
+
+    `wide` is a new learner for so many features; one of the same settings, unless it is given.
 
     What follows from the number of features (a kernel's "auto", a default learning rate) follows
     the new number. Where that changes nothing, and constant features would have added nothing
@@ -40,7 +44,8 @@ def with_features(learner: LearnerT, values: Array) -> LearnerT:
         raise ValueError(f"{learner.kernel!r} takes texts, which have no features to add to.")
     values = np.asarray(values, np.float64)
     features = len(learner.frame.center) + len(values)
-    wide = type(learner)(learner.settings, features, learner.columns, learner.dtype)
+    if wide is None:
+        wide = type(learner)(learner.settings, features, learner.columns, learner.dtype)
     wide.t, wide.mistakes, wide.merged = learner.t, learner.mistakes, learner.merged
     wide.state = learner.state.copy()
     wide.targets = learner.targets.copy()

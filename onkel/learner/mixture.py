@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from onkel.clock import is_duration
 from onkel.learner.bank import Bank
 from onkel.learner.base import Learner
+from onkel.learner.grow import with_features
 from onkel.learner.mixture_row import MixtureRow, mixture_row
 from onkel.learner.resume import dump, opened, resumed_group, width_of
 from onkel.learner.settings import Settings
@@ -239,6 +240,31 @@ class Mixture:
         other.parts = [(part.copy(), held) for part, held in self.parts]
         other.blend = self.blend.copy()
         return other
+
+    def widened(self, values: Array, members: Sequence[Settings] | None = None) -> Self:
+        """Return the mixture with more features, which had these `values` in every row so far.
+
+        `members` are the same settings for that many features, where they follow from it.
+        """
+        other = self.copy()
+        other.members = list(self.members if members is None else members)
+        features = len(self.moments.mean) + len(values)
+        orders = {frozenset(held): held for held in grouped(other.members, features)}
+        other.parts = [
+            other._part_widened(part, held, orders[frozenset(held)], values)
+            for part, held in self.parts
+        ]
+        return other
+
+    def _part_widened(
+        self, part: Learner, held: list[int], order: list[int], values: Array
+    ) -> Part:
+        """Return a part with more features; widths may have changed places."""
+        features, group = len(part.moments.mean) + len(values), [self.members[i] for i in order]
+        wide = with_features(part, values, opened(group, features, self.columns, part.dtype))
+        if isinstance(wide, Bank):
+            wide.reorder([held.index(i) for i in order])
+        return wide, order
 
     @property
     def merged(self) -> bool:

@@ -14,9 +14,11 @@ except ImportError as error:
 from onkel.river.classifiers import KernelClassifier, LinearClassifier
 from onkel.river.detector import Detector, NoveltyDetector
 from onkel.river.lags import Lags
+from onkel.river.mixtures import Classifier, Regressor
 from onkel.river.regressors import KernelRegressor, LinearRegressor
 
 __all__ = [
+    "Classifier",
     "Detector",
     "KernelClassifier",
     "KernelRegressor",
@@ -24,4 +26,5 @@ __all__ = [
     "LinearClassifier",
     "LinearRegressor",
     "NoveltyDetector",
+    "Regressor",
 ]

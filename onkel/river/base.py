@@ -72,14 +72,14 @@ class Face(base.Estimator):
         owner = type(self).__name__
         params = {n: getattr(self, n) for n in signature(type(self)).parameters if n not in OWN}
         model = self._wrapped(**params)
-        settings = model.settings()
-        self._text = settings.kernel.domain == "strings"
+        model.check_params()
+        self._text = inside.takes_texts(model)
         if self.absent not in ABSENT:
             raise ValueError(f"{owner}: absent must be one of {ABSENT}; got {self.absent!r}.")
         if self.on is not None and not self._text:
             raise ValueError(
-                f"{owner}: on={self.on!r} names a text, which {settings.kernel!r} does not take. "
-                "Use kernel=kernels.Spectrum(), or leave out on."
+                f"{owner}: on={self.on!r} names a text, which {model!r} does not take. Use "
+                "kernel=kernels.Spectrum(), or leave out on."
             )
         self._held = model, Columns(self.absent)
         self._lock = RLock()

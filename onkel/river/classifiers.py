@@ -15,8 +15,8 @@ from onkel.river import frames
 from onkel.river.base import Face, alone
 
 
-class Classifier(Face, base.MiniBatchClassifier):
-    """What the two classifiers share: labels of any kind, classes that may appear late."""
+class Labels(Face, base.MiniBatchClassifier):
+    """What River's faces of classifiers share: labels of any kind, classes that may appear late."""
 
     _name: Any = None
     """Of the labels, as the last series of labels had it."""
@@ -35,8 +35,7 @@ class Classifier(Face, base.MiniBatchClassifier):
         return label.item() if isinstance(label, np.generic) else label
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
-        """Return the probability of each class known so far (logistic loss only)."""
-        self._check_proba()
+        """Return the probability of each class known so far."""
         return self._ask(x, inside.chances_of)
 
     def learn_many(self, X: Any, y: Any, w: Any = None, t: Any = None) -> None:
@@ -53,8 +52,7 @@ class Classifier(Face, base.MiniBatchClassifier):
 
     @alone
     def predict_proba_many(self, X: Any) -> Any:
-        """Return the probability of each class for each row (logistic loss only)."""
-        self._check_proba()
+        """Return the probability of each class for each row."""
         rows = self._rows(X)
         if not self._ready:
             return frames.frame({}, like=X)
@@ -62,18 +60,12 @@ class Classifier(Face, base.MiniBatchClassifier):
         labels = self.estimator.classes_.tolist()
         return frames.frame(dict(zip(labels, chances.T, strict=True)), like=X)
 
-    def _check_proba(self) -> None:
-        try:
-            _ = self.estimator.predict_proba
-        except AttributeError as error:
-            raise NotImplementedError(str(error)) from None
-
 
 def _label(model: Any, row: Any) -> Any:
     return model.predict_one(row)
 
 
-class KernelClassifier(Classifier):
+class KernelClassifier(Labels):
     """Online kernel classification for River, of any labels; classes may appear late.
 
     ``f <- (1 - eta lam) f + eta sigma y k(x, .)``, sigma = [y (f(x) + b) <= margin]
@@ -81,7 +73,7 @@ class KernelClassifier(Classifier):
     Parameters
     ----------
     kernel, loss, rule, expansion, scale, fit_intercept, average, class_weight, n_jobs
-        As in :class:`onkel.KernelClassifier`. ``loss="logistic"`` gives probabilities.
+        As in :class:`onkel.KernelClassifier`.
     absent : "mean" or "zero"
         What a known feature is taken for where an example lacks it: its running mean, or 0.
     on : str, optional
@@ -134,7 +126,7 @@ class KernelClassifier(Classifier):
         yield {"loss": "logistic", "absent": "zero"}
 
 
-class LinearClassifier(Classifier):
+class LinearClassifier(Labels):
     """Online linear classification for River: O(features) per example.
 
     ``theta <- (1 - eta lam) theta + eta sigma y x``, sigma = [y (w . x + b) <= margin]
@@ -142,7 +134,7 @@ class LinearClassifier(Classifier):
     Parameters
     ----------
     loss, rule, p, scale, fit_intercept, average, class_weight, n_jobs
-        As in :class:`onkel.LinearClassifier`. ``loss="logistic"`` gives probabilities.
+        As in :class:`onkel.LinearClassifier`.
     absent : "mean" or "zero"
         What a known feature is taken for where an example lacks it: its running mean, or 0.
 

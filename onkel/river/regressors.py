@@ -15,8 +15,8 @@ from onkel.river import frames
 from onkel.river.base import Face, alone
 
 
-class Regressor(Face, base.MiniBatchRegressor):
-    """What the two regressors share."""
+class Numbers(Face, base.MiniBatchRegressor):
+    """What River's faces of regressors share."""
 
     _name: Any = None
     """Of the target, as the last series of targets had it."""
@@ -28,7 +28,7 @@ class Regressor(Face, base.MiniBatchRegressor):
     def predict_one(self, x: Any, with_interval: bool = False) -> Any:
         """Predict one example; 0 before any.
 
-        ``with_interval=True`` (with a loss that has ``nu``) gives a ``river.conf.Interval``.
+        ``with_interval=True`` (with a model that has ``nu``) gives a ``river.conf.Interval``.
         """
         return self._ask(x, _interval) if with_interval else float(self._ask(x, _predict))
 
@@ -68,7 +68,7 @@ def _interval(model: Any, row: Any) -> Any:
     return Interval(float(low[0]), float(high[0]))
 
 
-class KernelRegressor(Regressor):
+class KernelRegressor(Numbers):
     """Online kernel regression for River.
 
     ``f <- (1 - eta lam) f - eta l'(f(x) + b, y) k(x, .)``
@@ -126,7 +126,7 @@ class KernelRegressor(Regressor):
         yield {"kernel": "gaussian", "absent": "zero"}
 
 
-class LinearRegressor(Regressor):
+class LinearRegressor(Numbers):
     """Online linear regression for River: O(features) per example.
 
     ``theta <- (1 - eta lam) theta - eta l'(w . x + b, y) x``

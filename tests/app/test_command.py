@@ -18,10 +18,14 @@ from click.testing import CliRunner  # noqa: E402
 from helpers.runs_of import NAMES, ROOT, begin, command, json_lines, write_rows  # noqa: E402
 
 from onkel import (  # noqa: E402
+    Classifier,
     Detector,
     KernelClassifier,
     KernelRegressor,
+    LinearClassifier,
+    LinearRegressor,
     NoveltyDetector,
+    Regressor,
     expansions,
     losses,
 )
@@ -30,7 +34,7 @@ from onkel.app.errors import CODES  # noqa: E402
 from onkel.explain import one_in  # noqa: E402
 from onkel.streams.sources import next_cut  # noqa: E402
 
-ROWS = 1500
+ROWS = 2500
 
 
 def onkel(*words):
@@ -123,25 +127,45 @@ def test_alerts_alone_are_those_among_all_and_say_why(X, tmp_path) -> None:
     assert [r["why"] or None for r in rows] == [a["why"] for a in alerts]
 
 
-def test_classify_is_the_library_and_rows_without_a_label_are_not_learned(rng, tmp_path) -> None:
-    X = rng.normal(size=(ROWS, 2))
+def blocks(kind) -> int:
+    """Return how many rows of a few columns are handled at once."""
+    return 1024 if kind in (Classifier, Regressor) else 16384
+
+
+def stretches(y, part):
+    """Return the runs of rows with, and without, a label in a block."""
+    edges = [i for i in range(part.start + 1, part.stop) if bool(y[i]) != bool(y[i - 1])]
+    return [slice(a, b) for a, b in pairwise([part.start, *edges, part.stop])]
+
+
+@pytest.mark.parametrize("model", [Classifier, KernelClassifier, LinearClassifier])
+def test_classify_is_the_library_and_rows_without_a_label_are_not_learned(
+    rng, tmp_path, model
+) -> None:
+    X = rng.normal(size=(ROWS, 2)).astype(np.float32)
     y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other").astype(object)
     y[1000:1010] = ""
     path = write_rows(tmp_path / "rows.csv", X, label=y)
-    done = onkel("classify", path, "--target", "label", "-o", tmp_path / "out.jsonl", "--json")
+    words = [] if model is Classifier else ["--model", model.__name__[:6].lower()]
+    done = onkel(
+        "classify", path, "--target", "label", "-o", tmp_path / "out.jsonl", "--json", *words
+    )
     assert done.exit_code == 0, done.output
-    clf, truth = KernelClassifier(missing="mean"), []
-    for part in cuts(ROWS):
-        known = [i for i in range(part.start, part.stop) if y[i]]
-        if len(known) == part.stop - part.start:
-            truth += clf.predict_then_learn(X[part], y[part].astype(str)).tolist()
+    clf, other, truth, chances = model(missing="mean"), model(missing="mean"), [], []
+    for run in [run for part in cuts(ROWS, blocks(model)) for run in stretches(y, part)]:
+        if y[run.start]:
+            labels = y[run].astype(str)
+            truth += clf.predict_then_learn(X[run], labels).tolist()
+            chances += other.predict_then_learn(X[run], labels, output="probability").tolist()
         else:
-            first, last = known.index(999) + 1, known.index(1010)
-            truth += clf.predict_then_learn(X[known[:first]], y[known[:first]].astype(str)).tolist()
-            truth += clf.predict(X[1000:1010]).tolist()
-            truth += clf.predict_then_learn(X[known[last:]], y[known[last:]].astype(str)).tolist()
+            truth += clf.predict(X[run]).tolist()
+            chances += other.predict_proba(X[run]).tolist()
     found = json_lines(tmp_path / "out.jsonl")
+    assert [list(line) for line in found] == [["row", "prediction", "probability", "target"]] * ROWS
     assert [line["prediction"] for line in found] == truth
+    late = 1 + next(i for i in range(ROWS) if y[i] != y[0])  # both labels are known from here on
+    assert [line["probability"] for line in found[late:]] == [max(c) for c in chances[late:]]
+    assert found[0]["probability"] is None and found[1]["probability"] == 1.0
     assert [line["target"] for line in found] == [v or None for v in y]
     summary = json.loads(done.stdout)
     wrong = sum(p != t for p, t in zip(truth, y, strict=True) if t)
@@ -149,31 +173,104 @@ def test_classify_is_the_library_and_rows_without_a_label_are_not_learned(rng, t
     labels = [v for v in y if v]
     same = 1 + sum(a != b for a, b in pairwise(labels))
     assert summary["mistake_rate_no_change"] == same / len(labels)
+    assert ("in_words" in summary) == (model is Classifier)
 
 
-def test_regress_is_the_library(rng, tmp_path) -> None:
+@pytest.mark.parametrize("kind", [Regressor, KernelRegressor, LinearRegressor])
+@pytest.mark.parametrize("nu", [None, 0.2])
+def test_regress_is_the_library(rng, tmp_path, kind, nu) -> None:
     X = rng.normal(size=(ROWS, 2))
     y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=ROWS)
     path = write_rows(tmp_path / "rows.csv", X, y=[repr(float(v)) for v in y])
-    run = ["regress", path, "--target", "y", "--precision", "double", "--json"]
-    done = onkel(*run, "-o", tmp_path / "out.csv")
+    words = ["--target", "y", "--precision", "double", "--json", "-o", tmp_path / "out.csv"]
+    words += [] if kind is Regressor else ["--model", kind.__name__[:6].lower()]
+    done = onkel("regress", path, *words, *([] if nu is None else ["--nu", nu]))
     assert done.exit_code == 0, done.output
-    reg = KernelRegressor(missing="mean")
-    truth = np.concatenate([reg.predict_then_learn(X[part], y[part]) for part in cuts(ROWS)])
     with open(tmp_path / "out.csv", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [float(r["prediction"]) for r in rows] == truth.tolist()
-    error = json.loads(done.stdout)["mean_absolute_error"]
-    assert error == pytest.approx(np.abs(truth - y).mean())
-    done = onkel(*run, "--nu", 0.2, "-o", tmp_path / "out.jsonl")
-    reg = KernelRegressor(loss=losses.Huber(nu=0.2), missing="mean")
-    parts = [reg.predict_then_learn(X[p], y[p], output="interval") for p in cuts(ROWS)]
+    columns = {n: np.array([float(r[n]) for r in rows]) for n in rows[0]}
+    given = {} if nu is None else {"nu": nu} if kind is Regressor else {"loss": losses.Huber(nu=nu)}
+    reg, summary = kind(**given, missing="mean"), json.loads(done.stdout)
+    size = blocks(kind)
+    truth = np.concatenate([reg.predict_then_learn(X[p], y[p]) for p in cuts(ROWS, size)])
+    assert columns["prediction"].tolist() == truth.tolist()
+    assert summary["mean_absolute_error"] == pytest.approx(np.abs(truth - y).mean())
+    if nu is None and kind is not Regressor:
+        assert [*columns] == ["row", "prediction", "target"]
+        return
+    assert [*columns] == ["row", "prediction", "low", "high", "target"]
+    reg = kind(**given, missing="mean")
+    parts = [reg.predict_then_learn(X[p], y[p], output="interval") for p in cuts(ROWS, size)]
     low, high = np.concatenate(parts, axis=1)
-    found = json_lines(tmp_path / "out.jsonl")
-    assert [line["low"] for line in found] == low.tolist()
-    assert [line["high"] for line in found] == high.tolist()
+    assert columns["low"].tolist() == low.tolist() and columns["high"].tolist() == high.tolist()
     covered = np.mean((low <= y) & (y <= high))
-    assert json.loads(done.stdout)["coverage_realised"] == pytest.approx(covered)
+    assert summary["coverage_promised"] == 1 - (nu or 0.1)
+    assert summary["coverage_realised"] == pytest.approx(covered)
+
+
+def test_an_option_of_one_setting_gives_that_model_and_says_so(rng, tmp_path) -> None:
+    X = rng.normal(size=(300, 2)).astype(np.float32)
+    path = write_rows(tmp_path / "rows.csv", X, side=(X[:, 0] > 0).astype(int).tolist())
+    run = ["classify", path, "--target", "side", "-o"]
+    for words in (["--kernel", "gaussian"], ["--model", "kernel", "--kernel", "gaussian"]):
+        done = onkel(*run, tmp_path / f"{len(words)}", *words)
+        assert done.exit_code == 0
+        told = "--kernel: only a model of one setting has it, so that KernelClassifier runs"
+        assert (told in done.stderr) == (len(words) == 2)
+    assert (tmp_path / "2").read_bytes() == (tmp_path / "4").read_bytes()
+    assert not onkel(*run, tmp_path / "2", "--kernel", "gaussian", "--quiet").stderr
+    assert not onkel(*run, tmp_path / "auto").stderr
+    for task, words, kind in (
+        ("classify", ["--gamma", 1], "KernelClassifier"), ("classify", ["--nu", 0.1], "Kernel"),
+        ("classify", ["--rule", "alma"], "KernelClassifier"), ("regress", ["--rate", 1], "Kernel"),
+        ("regress", ["--loss", "squared", "--window", 50], "KernelRegressor"),
+        ("regress", ["--no-scale"], "KernelRegressor"), ("detect", ["--rate", 1], "NoveltyDet"),
+    ):  # fmt: skip
+        target = [] if task == "detect" else ["--target", "side"]
+        done = onkel(task, path, *target, "--dry-run", *words)
+        assert done.exit_code == 0 and kind in done.stderr and "--model kernel" in done.stderr
+        assert "would tune itself" in done.stderr
+    done = onkel("regress", path, "--target", "side", "--dry-run", "--memory", 500, "--nu", 0.2)
+    assert not done.stderr and "Regressor(nu=0.2, memory=500.0" in done.stdout
+
+
+def test_a_linear_model_refuses_what_it_lacks(rng, tmp_path) -> None:
+    X = rng.normal(size=(60, 2))
+    path = write_rows(tmp_path / "rows.csv", X, y=X[:, 0])
+    for words in (["--kernel", "gaussian"], ["--gamma", 1], ["--window", 50]):
+        done = onkel("regress", path, "--target", "y", "--model", "linear", *words)
+        assert done.exit_code == 2 and f"{words[0]}: not with --model linear" in done.stderr
+    done = onkel("detect", path, "--model", "linear")
+    assert done.exit_code == 2 and "--model" in done.stderr
+    words = ["--model", "linear", "--loss", "squared", "--rate", 0.1, "--memory", 90, "--dry-run"]
+    done = onkel("regress", path, "--target", "y", *words)
+    assert "LinearRegressor(loss='squared'" in done.stdout and "kernel:" not in done.stdout
+
+
+def test_a_dry_run_names_the_settings_that_would_run(rng, tmp_path) -> None:
+    X = rng.normal(size=(60, 3))
+    path = write_rows(tmp_path / "rows.csv", X, y=X[:, 0])
+    done = onkel("regress", path, "--target", "y", "--dry-run")
+    model = Regressor().partial_fit(X, X[:, 0])
+    names = model.diagnostics_["names"]
+    assert f"{len(names)} settings side by side" in done.stdout
+    assert [name for name in names if name not in done.stdout] == []
+    told = json.loads(onkel("regress", path, "--target", "y", "--dry-run", "--json").stdout)
+    assert told["settings"] == names
+
+
+def test_another_model_needs_another_state(rng, tmp_path) -> None:
+    X = rng.normal(size=(200, 2))
+    path = write_rows(tmp_path / "rows.csv", X, y=X[:, 0])
+    run = ["regress", path, "--target", "y", "--state", tmp_path / "s", "-o", tmp_path / "out"]
+    assert onkel(*run).exit_code == 0
+    for words, name in ((["--model", "linear"], "model"), (["--memory", 50], "memory")):
+        done = onkel(*run, *words)
+        assert done.exit_code not in (0, 1) and name in done.stderr
+    told = json.loads(onkel("inspect", tmp_path / "s", "--json").stdout)
+    assert told["coverage_promised"] == 0.9
+    assert told["model"]["in_words"].startswith("Leads now: ")
+    assert "Leads now: " in onkel("inspect", tmp_path / "s").stdout
 
 
 def test_one_model_for_each_key_with_few_in_memory(rng, tmp_path) -> None:
@@ -222,6 +319,22 @@ def test_forgetting_by_the_clock(rng, tmp_path) -> None:
     found = json_lines(tmp_path / "out")
     assert [line["score"] for line in found] == truth.tolist() and found[5]["time"] == stamps[5]
     assert onkel("detect", path, "--memory", "30min").exit_code == 2
+
+
+def test_what_tunes_itself_forgets_by_the_clock(rng, tmp_path) -> None:
+    X = rng.normal(size=(300, 2)).astype(np.float32)
+    y, when = X[:, 0].astype(float) * 2, np.arange(300) * 60.0
+    path = write_rows(tmp_path / "rows.csv", X, at=when, y=[repr(float(v)) for v in y])
+    words = ["--target", "y", "--time", "at", "--memory", "30min", "-o", tmp_path / "out"]
+    done = onkel("regress", path, *words)
+    assert done.exit_code == 0, done.output
+    reg = Regressor(memory="30min")
+    parts = [reg.predict_then_learn(X[p], y[p], output="interval", time=when[p]) for p in cuts(300)]
+    low, high = np.concatenate(parts, axis=1)
+    found = json_lines(tmp_path / "out")
+    np.testing.assert_allclose([line["low"] for line in found], low, rtol=1e-9)
+    np.testing.assert_allclose([line["high"] for line in found], high, rtol=1e-9)
+    assert onkel("regress", path, "--target", "y", "--memory", "30min").exit_code == 2
 
 
 def test_broken_rows_go_to_a_file_or_stop_the_run(tmp_path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onkel import KernelRegressor, evaluate, losses, rules
+from onkel import KernelRegressor, Regressor, evaluate, losses, rules
 
 
 def test_several_targets_equal_separate_models(rng):
@@ -73,3 +73,17 @@ def test_score_refuses_other_shapes(rng):
         reg.score(X, Y[:, 0])
     with pytest.raises(ValueError, match="inconsistent numbers"):
         reg.score(X, Y[:1])
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: KernelRegressor(loss=losses.Huber(nu=0.2)), lambda: Regressor(nu=0.2)]
+)
+def test_a_judgement_is_prediction_and_interval_at_once(rng, make):
+    X, y = rng.normal(size=(200, 2)), rng.normal(size=(200, 2))
+    for target in (y, y[:, 0]):
+        found = make().predict_then_learn(X, target, output="judgement")
+        np.testing.assert_array_equal(found[0], make().predict_then_learn(X, target))
+        interval = make().predict_then_learn(X, target, output="interval")
+        np.testing.assert_array_equal(found[1:], interval)
+    with pytest.raises(ValueError, match="Intervals need a loss"):
+        KernelRegressor().predict_then_learn(X, y, output="judgement")

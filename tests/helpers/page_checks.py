@@ -48,7 +48,8 @@ AUDIT = r"""() => {
 }"""
 """What a checker of accessibility would complain about: names, landmarks, headings, contrast."""
 
-INKED = """() => [...document.querySelectorAll('.chart')].map((box) => {
+INKED = """() => [...document.querySelectorAll('.chart')].filter((box) => box.offsetParent)
+  .map((box) => {
   let canvas = null;
   const seek = (node) => {
     for (const e of node.querySelectorAll('*')) {

@@ -34,6 +34,7 @@ from onkel.judge import (
     marks_of_numbers,
     named,
     predict,
+    predicted,
     ranks_at,
     worst,
 )
@@ -191,7 +192,43 @@ def test_labels_equal_a_loop_over_rows(X, rng):
     assert found["prediction"] == loop(twin, X, y, known, ask)
     assert found["target"] == [v if k else None for v, k in zip(y, known, strict=True)]
     assert judge.learned(Rows(X, y, known)) == known.sum() == model.t_
-    assert judge.fields() == {"prediction": "target", "target": "target"}
+    assert [*judge.fields().items()] == [
+        ("prediction", "target"), ("probability", "double"), ("target", "target"),
+    ]  # fmt: skip
+    assert all(p is None or 0.5 <= p <= 1 for p in found["probability"])
+
+
+def test_a_class_counts_from_the_row_after_its_first(rng):
+    """Whatever the cuts: no row is called what nobody had seen, and the chances are of the rest."""
+    X = rng.normal(size=(300, 2))
+    y = np.array([["a", "b", "c"][i % (1 + min(i // 100, 2))] for i in range(300)])
+    for kind in (Classifier, KernelClassifier):
+        ways = [Rows(X, y)], cut(Rows(X, y)), [Rows(X[i:][:1], y[i:][:1]) for i in range(300)]
+        told = []
+        for way in ways:
+            model = kind()
+            judge = judge_of(model)
+            told.append(joined([judge(model, part).columns() for part in way]))
+        for found in told:
+            assert found["prediction"][0] is None and found["probability"][0] is None
+            assert found["probability"][1:100] == [1.0] * 99
+            for i, label in enumerate(found["prediction"][1:], 1):
+                assert label in y[:i]
+            assert found["prediction"] == told[0]["prediction"]
+            np.testing.assert_allclose(
+                found["probability"][1:], told[0]["probability"][1:], rtol=1e-6
+            )
+
+
+def test_rows_without_weight_bring_no_class_and_named_ones_are_there(rng):
+    X, y = rng.normal(size=(6, 1)), ["a", "b", "a", "b", "a", "b"]
+    weight = [1.0, 0.0, 1.0, 1.0, 1.0, 1.0]
+    found = answer(Classifier(), X, y, sample_weight=weight)
+    assert found.values.tolist()[:4] == [None, "a", "a", "a"]
+    assert found.beside["probability"].tolist()[:4] == [None, 1.0, 1.0, 1.0]
+    named = answer(Classifier(), X, y, classes=["a", "b"])
+    assert named.values.tolist()[0] in ("a", "b")
+    assert named.beside["probability"][0] == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("nu", [None, 0.2])
@@ -205,12 +242,9 @@ def test_numbers_equal_a_loop_over_rows(X, rng, nu):
         if nu is None:
             said = one.predict(row) if target is None else one.predict_then_learn(row, target)
             return said.item()
-        low, high = (
-            one.predict_interval(row)
-            if target is None
-            else one.predict_then_learn(row, target, output="interval")
-        )
-        return low.item() + (high.item() - low.item()) / 2, low.item(), high.item()
+        if target is None:
+            return one.predict(row).item(), *(v.item() for v in one.predict_interval(row))
+        return [v.item() for v in one.predict_then_learn(row, target, output="judgement")]
 
     truth = loop(twin, X, y, known, ask)
     names = ["prediction"] if nu is None else ["prediction", "low", "high"]
@@ -273,17 +307,22 @@ def test_a_judge_follows_from_task_memory_and_loss():
     assert "low" not in judge_of(KernelClassifier(loss=losses.SoftMargin(nu=0.1))).fields()
 
 
-@pytest.mark.parametrize("kind", [Classifier, Regressor])
-def test_mixtures_are_judged_as_the_others(X, kind):
-    y = {"classification": X[:, 0] > 0, "regression": X[:, 0]}[kind.task]
-    model, twin = kind(memory="1h"), kind(memory="1h")
-    judge, time = judge_of(model, NAMES), 60.0 * np.arange(300)
-    assert judge.by_clock and not judge_of(kind()).by_clock
-    assert ("low" in judge.fields()) == (kind is Regressor)
-    found = joined([judge(model, part).columns() for part in cut(Rows(X, y, time=time))])
-    truth = twin.predict_then_learn(X, y, time=time)
-    np.testing.assert_allclose(found["prediction"], truth, rtol=1e-9, atol=1e-9)
-    assert model.t_ == 300
+def test_what_tunes_itself_is_judged_like_the_rest(X):
+    time = 60.0 * np.arange(300)
+    for kind, y in ((Classifier, X[:, 0] > 0), (Regressor, X[:, 0])):
+        model, twin = kind(memory="1h"), kind(memory="1h")
+        judge = judge_of(model, NAMES)
+        assert judge.by_clock and not judge_of(kind(memory=9)).by_clock
+        found = joined([judge(model, part).columns() for part in cut(Rows(X, y, time=time))])
+        truth = twin.predict_then_learn(X, y, time=time)
+        np.testing.assert_allclose(
+            np.array(found["prediction"][1:], float), truth[1:].astype(float), rtol=1e-9, atol=1e-9
+        )
+        assert model.t_ == 300
+    assert [*found] == ["prediction", "low", "high", "target"]
+    low, high = Regressor(memory="1h").predict_then_learn(X, y, output="interval", time=time)
+    np.testing.assert_allclose(found["low"], low, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found["high"], high, rtol=1e-9, atol=1e-9)
 
 
 def test_a_judge_can_be_sent_anywhere(X):
@@ -301,18 +340,31 @@ def test_answers_are_those_of_the_estimators(X):
         detector(),
         KernelClassifier(loss="logistic"),
         KernelRegressor(loss=losses.Huber(nu=0.1)),
+        KernelRegressor(),
+        Classifier(),
+        Regressor(),
     ]
     for model in models:
         target = y.get(model.task)
+        intervals = model.task == "regression" and model is not models[3]
         for output in OUTPUTS[model.task]:
+            if output == "interval" and not intervals:
+                continue
             one, twin = copy.deepcopy(model), copy.deepcopy(model)
-            values, marks = answer(one, X, target, output)
+            values, beside, marks = answer(one, X, target, output)
             given = (X,) if target is None else (X, target)
             truth = twin.predict_then_learn(*given, output=output)
             truth = np.stack(truth, axis=-1) if output == "interval" else truth
             np.testing.assert_array_equal(values, truth)
             assert marks.mark is None or len(marks.mark) == 300
             assert predict(one, X, output).shape == values.shape
+            said = predicted(one, X, output)
+            assert said.values.shape == values.shape and said.beside.keys() == beside.keys()
+            also = {"classification": {"probability"}, "regression": {"interval"}}
+            goes = output == "prediction" and (model.task == "classification" or intervals)
+            assert beside.keys() == (also[model.task] if goes else set())
+            if output == "prediction":
+                np.testing.assert_array_equal(said.values, one.predict(X))
 
 
 def test_marks_of_several_targets_are_the_largest():

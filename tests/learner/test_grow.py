@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from onkel import (
+    Classifier,
     KernelClassifier,
     KernelRegressor,
     LinearClassifier,
     LinearRegressor,
     NoveltyDetector,
+    Regressor,
     expansions,
     kernels,
     losses,
@@ -207,3 +209,57 @@ def test_classes_and_linear_classifiers_grow_too(rng):
         got = wide.predict_then_learn(X[100:], y[100:], output="decision")
         assert wide.diagnostics_["mistakes"] == dense.diagnostics_["mistakes"]
         np.testing.assert_allclose(got, want[100:], rtol=1e-9, atol=1e-9)
+
+
+# -- mixtures ------------------------------------------------------------------------------------
+
+
+def members(kind, linear):
+    """Settings whose numbers do not follow the number of features; some of them share points."""
+    return [
+        kind(kernels.Gaussian(0.5)),
+        kind(kernels.Laplacian(0.3), rule=SLOW),
+        kind(kernels.Laplacian(0.3), rule="projection"),
+        linear(rule=SLOW),
+    ]
+
+
+@pytest.mark.parametrize("value", [0.0, 5.0])
+def test_mixtures_never_notice(rng, value):
+    X, y = late_columns(rng, value)
+    slow = LinearRegressor(rule=SLOW)
+    make = lambda: Regressor([*members(KernelRegressor, LinearRegressor)[:2], slow])
+    want, got = both(make, X, y, value)
+    np.testing.assert_allclose(got, want, rtol=1e-8, atol=1e-8)
+    labels = np.where(y > np.median(y), "high", np.where(y > 0, "some", "low"))
+    dense = Classifier(members(KernelClassifier, LinearClassifier))
+    wide = Classifier(members(KernelClassifier, LinearClassifier))
+    want = dense.predict_then_learn(X, labels, output="decision")[120:]
+    wide = widened(wide.partial_fit(X[:120, :2], labels[:120]), np.array([0.0, value]))
+    got = wide.predict_then_learn(X[120:], labels[120:], output="decision")
+    np.testing.assert_allclose(got, want, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(wide.weights_, dense.weights_, rtol=1e-8)
+
+
+def test_the_default_bank_follows_the_number_of_features(rng):
+    X, y = rng.normal(size=(60, 2)), rng.normal(size=60)
+    for narrow in (Regressor().partial_fit(X, y), Classifier().partial_fit(X, y > 0)):
+        before = pickle.dumps(narrow)
+        wide = widened(narrow, np.zeros(3))
+        fresh = type(narrow)().partial_fit(np.zeros((2, 5)), [0, 1])
+        assert repr(wide.members_) == repr(fresh.members_) != repr(narrow.members_)
+        assert wide.weights_.tolist() == narrow.weights_.tolist()
+        assert wide.n_features_in_ == 5 and wide.t_ == 60
+        wide.partial_fit(rng.normal(size=(30, 5)), [0, 1] * 15)
+        assert pickle.dumps(narrow) == before
+
+
+def test_widths_that_change_places(rng):
+    """One width is 1/d, the other stays: the wider one among 2 features is the narrower among 9."""
+    X, y = rng.normal(size=(80, 2)), rng.normal(size=80)
+    both = [KernelRegressor(kernels.Gaussian()), KernelRegressor(kernels.Gaussian(0.3))]
+    wide = widened(Regressor(both).partial_fit(X, y), np.zeros(7))
+    rows = np.column_stack([rng.normal(size=(20, 2)), np.zeros((20, 7))])
+    alone = [widened(m.partial_fit(X, y), np.zeros(7)).predict(rows) for m in both]
+    found = wide._learner.answers(rows)[:, :, 0]
+    np.testing.assert_allclose(found, np.column_stack(alone), rtol=1e-8, atol=1e-8)

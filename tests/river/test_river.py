@@ -29,7 +29,8 @@ from onkel.core import BACKEND
 
 ADDITIVE = kernels.Additive(kernels.Exponential(), weights="mean")
 MODELS = [
-    *(kind(**params) for kind in (face.KernelClassifier, face.LinearClassifier,
+    *(kind(**params) for kind in (face.Classifier, face.Regressor,
+                                  face.KernelClassifier, face.LinearClassifier,
                                   face.KernelRegressor, face.LinearRegressor,
                                   face.NoveltyDetector, face.Detector)
       for params in kind._unit_test_params()),

@@ -41,19 +41,30 @@ MODELS = {
     "logistic": (
         face.LinearClassifier, onkel.LinearClassifier, {"loss": "logistic", "rule": SLOW}
     ),
+    "mean": (face.Regressor, onkel.Regressor, {"members": [
+        onkel.KernelRegressor(GAUSSIAN), onkel.KernelRegressor(kernels.Laplacian(0.2)),
+        onkel.LinearRegressor(rule=SLOW),
+    ]}),
+    "votes": (face.Classifier, onkel.Classifier, {"members": [
+        onkel.KernelClassifier(GAUSSIAN), onkel.KernelClassifier(GAUSSIAN, rule="projection"),
+        onkel.LinearClassifier("logistic", SLOW),
+    ]}),
 }  # fmt: skip
 TREE = {"kernel": kernels.Additive(kernels.Exponential()), "expansion": "tree", "rule": SLOW}
 
 
+LABELLED = ("classes", "logistic", "votes")
+
+
 def target(name, y):
-    return (y > 0).tolist() if name in ("classes", "logistic") else y.tolist()
+    return (y > 0).tolist() if name in LABELLED else y.tolist()
 
 
 def score(model, x):
     """What the model says of one example: a number, whatever it is for."""
     if isinstance(model, face.NoveltyDetector):
         return model.score_one(x)
-    if isinstance(model, (face.KernelClassifier, face.LinearClassifier)):
+    if isinstance(model, (face.Classifier, face.KernelClassifier, face.LinearClassifier)):
         row = model._held[1].row(x)
         return float(model.estimator.decision_function([row])[0]) if len(row) else 0.0
     return model.predict_one(x)
@@ -77,7 +88,7 @@ def test_a_dense_model_on_filled_in_rows_says_the_same(rng, name, absent):
     memory = 40 if name == "forgetting" else np.inf
     names, rows = naive.filled(examples, absent, memory)
     model, dense, truth = kind(**params, absent=absent), dense_kind(**params), target(name, y)
-    output = "decision" if name in ("classes", "logistic") else "prediction"
+    output = "decision" if name in LABELLED else "prediction"
     want = dense.predict_then_learn(np.array(rows), truth, output=output)
     for i, (x, t) in enumerate(zip(examples, truth, strict=True)):
         news = naive.known_before(examples[: i + 1])

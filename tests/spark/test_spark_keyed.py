@@ -234,7 +234,9 @@ def test_a_batch_and_several_keys_and_targets(spark, rng):
     numbers = keyed(frame, interval, target="number", **options).toPandas()
     tuned = keyed(frame, "regression", target="number", **options).toPandas()
     assert list(tuned)[3:7] == ["prediction", "low", "high", "target"]
-    assert list(labels) == ["site", "line", "t", "prediction", "target", "late", "error"]
+    assert list(labels) == [
+        "site", "line", "t", "prediction", "probability", "target", "late", "error",
+    ]  # fmt: skip
     assert list(numbers)[3:7] == ["prediction", "low", "high", "target"]
     for (site, line), part in given.groupby(["site", "line"]):
         X = part[["x", "y"]].to_numpy()

@@ -23,6 +23,7 @@ from onkel.app.report.figures import (
     empty,
     name_rarities,
     powers,
+    stacked,
 )
 from onkel.streams.plant import DAY
 
@@ -47,6 +48,7 @@ def drawings(trial: Demonstration) -> dict[str, Drawing]:
     drawn = {
         "scores": scores(trial, days),
         "mistakes": mistakes(trial, days),
+        "settings": settings(trial),
         "terms": terms(trial, days),
         "rate": rate(trial, days),
     }
@@ -116,6 +118,12 @@ def mistakes(trial: Demonstration, days: Range1d) -> Drawing:
     _hover(plot, lines, "@y{0,0} mistakes")
     keys = (("line", BLUE, "onkel's classifier"), ("dash", GREY, "no-change baseline"))
     return Drawing(plot, (*keys, CHANGE))
+
+
+def settings(trial: Demonstration) -> Drawing:
+    """How much each of the classifier's settings counted."""
+    run = trial.tracking
+    return stacked(run.rows / DAY, run.weights, run.report["names"], "days")
 
 
 def terms(trial: Demonstration, days: Range1d) -> Drawing:

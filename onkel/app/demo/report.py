@@ -135,6 +135,7 @@ def _texts(trial: Demonstration) -> dict[str, tuple[str, str]]:
         "closeup": ("One fault, close up", _about_closeup(trial)),
         "rate": ("The promised alert rate", _about_rate(trial)),
         "mistakes": ("Mistakes", _about_mistakes(trial)),
+        "settings": ("Which settings counted", _about_settings(trial)),
         "terms": ("Terms stored", _about_terms()),
     }
 
@@ -200,6 +201,13 @@ def _about_mistakes(trial: Demonstration) -> str:
         "the last label (the no-change baseline) is a strong opponent. It made "
         f"{base:,} mistakes, the classifier {own:,}: {_versus(own, base)}. One label in a hundred "
         "is wrong on purpose, which costs the classifier one mistake and the baseline two."
+    )
+
+
+def _about_settings(trial: Demonstration) -> str:
+    return (
+        "The classifier runs several settings side by side, and those that predicted better count "
+        f"for more. {escape(trial.tracking.report['in_words'])}"
     )
 
 

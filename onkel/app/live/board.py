@@ -46,7 +46,8 @@ class Block:
     X: Array | None = None
     names: list[str] | None = None
     numbers: Mapping[str, Any] = field(default_factory=dict)
-    """t, terms, and what else of the model's diagnostics is known."""
+    """t, terms, and what else of the model's diagnostics is known: of a self-tuning model its
+    members, their weights, and which of them leads."""
 
 
 @dataclass
@@ -157,6 +158,7 @@ class Stream:
             "terms": self.numbers.get("terms"),
             "drift": drift,
             "speed": self.speed(self._last),
+            **({"weights": self.numbers["weights"]} if self.numbers.get("weights") else {}),
         }
 
 

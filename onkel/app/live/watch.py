@@ -61,17 +61,21 @@ class Live:
         promised, realised = summary.get("rate_promised"), summary.get("rate_realised")
         if session.settings.task == "classify":
             realised = summary["mistake_rate"]
-        elif session.settings.nu is not None and session.settings.task == "regress":
-            promised, realised = session.settings.nu, _rest(summary["coverage_realised"])
+        elif "coverage_realised" in summary:
+            promised, realised = session.settings.promised, _rest(summary["coverage_realised"])
         found = {
             "t": session.counters.rows, "promised": promised, "realised": realised,
-            "mistakes": summary.get("mistakes"), "rarity": session.settings.tunes_itself,
+            "mistakes": summary.get("mistakes"), "rarity": session.settings.tells_p,
         }  # fmt: skip
+        if session.counters.members:
+            found["members"] = session.counters.members
+            found["weights"] = [round(w, 3) for w in session.counters.weighing]
         now, model = time.monotonic(), session.models.newest()
         if now >= self._next and model is not None and model.__sklearn_is_fitted__():
             self._next = now + PERIOD
             found["terms"] = int(parted(model)[0].n_terms_)
             found["warmup"] = getattr(parted(model)[0], "warmup_", None)
+            found["leads"] = session.in_words()
         return found
 
     def _alerts(self, rows: Any, columns: dict[str, Any]) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
-from bokeh.models import FixedTicker, Range1d
+from bokeh.models import FixedTicker, NumeralTickFormatter, Range1d
 from bokeh.plotting import figure
 from numpy.typing import NDArray
 
@@ -15,6 +16,8 @@ Plot = Any  # Bokeh brings no types
 
 # Okabe and Ito's colours: distinct for colour-blind readers too. Each means one thing throughout.
 BLUE, SKY, GREEN, AMBER, RED = "#0072b2", "#56b4e9", "#009e73", "#e69f00", "#d55e00"
+SHADES = (BLUE, AMBER, GREEN, RED, SKY, "#cc79a7")
+"""Of areas that lie on top of each other."""
 INK, GREY, PALE = "#1f2933", "#6b7680", "#e6e9ec"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif"
 
@@ -31,7 +34,7 @@ class Drawing:
 
     plot: Plot
     legend: tuple[tuple[str, str, str], ...]
-    """Shape (line, dash, dots, band, dot, flag), colour, label."""
+    """Shape (line, dash, dots, band, area, dot, flag), colour, label."""
 
 
 def empty(label: str, x_range: Range1d, unit: str = "days") -> Plot:
@@ -61,6 +64,32 @@ def legend_list(keys: tuple[tuple[str, str, str], ...]) -> str:
         f'<li class="{shape}" style="--c:{color}">{label}</li>' for shape, color, label in keys
     )
     return f'<ul class="legend">{"".join(items)}</ul>'
+
+
+def stacked(x: Array, weights: Array, names: list[str], unit: str = "row") -> Drawing:
+    """Return weights as areas on top of each other: the most important ones, and the others.
+
+    Parameters
+    ----------
+    x : array
+        Where along the axis, one per row of `weights` [places][members].
+    """
+    order = np.argsort(-weights.mean(axis=0), kind="stable")
+    first = [i for i in order[: len(SHADES)].tolist() if weights[:, i].max() > 0.02]
+    rest = [i for i in order.tolist() if i not in first]
+    shown = [(names[i], weights[:, i], color) for i, color in zip(first, SHADES, strict=False)]
+    if rest:
+        other = "the other one" if len(rest) == 1 else f"the other {len(rest)}"
+        shown.append((other, weights[:, rest].sum(axis=1), GREY))
+    plot = empty("weight", Range1d(start=float(x[0]), end=float(x[-1]), bounds="auto"), unit)
+    plot.xaxis.ticker.desired_num_ticks = 5  # they fit a phone, too
+    plot.yaxis.formatter = NumeralTickFormatter(format="0%")
+    plot.y_range = Range1d(start=0, end=1)
+    below = np.zeros(len(x))
+    for name, values, color in shown:
+        plot.varea(x, below, below + values, color=color, alpha=0.85, name=name)
+        below = below + values
+    return Drawing(plot, tuple(("area", color, escape(name)) for name, _, color in shown))
 
 
 def powers(log_p: Array) -> Array:

@@ -22,10 +22,12 @@ from onkel.app.report.figures import (
     legend_list,
     name_rarities,
     powers,
+    stacked,
 )
 from onkel.app.report.style import STYLE, opening
 from onkel.app.run.progress import told
 from onkel.app.run.session import Session
+from onkel.app.run.settings import RunSettings
 from onkel.explain import one_in
 
 Array = NDArray[Any]
@@ -120,11 +122,12 @@ def _plots(session: Session) -> dict[str, tuple[str, str, Drawing]]:
     row = (np.arange(len(there)) * history.width + sums["rows"] / 2)[there]
     sums = {name: values[there] for name, values in sums.items()}
     makers = {"detect": _detect, "classify": _classify, "regress": _regress}
-    return makers[session.settings.task](session, row, sums) if there.any() else {}
+    found = makers[session.settings.task](session, row, sums) if there.any() else {}
+    return {**found, **_weights(session)}
 
 
 def _detect(session: Session, row: Array, sums: dict[str, Array]) -> dict[str, Any]:
-    rare = session.settings.tunes_itself
+    rare = session.settings.tells_p
     shown = np.where(sums["shown"] > 0, sums["shown"], np.nan)
     promised = np.full(len(row), session.settings.promised or 0.0)
     so_far = np.cumsum(sums["shown"])
@@ -197,8 +200,8 @@ def _regress(session: Session, row: Array, sums: dict[str, Array]) -> dict[str, 
         "since the start": (np.cumsum(sums["error"]) / np.cumsum(rows), BLUE, "solid"),
     })  # fmt: skip
     found = {"error": ("Error", "How far predictions were off, before they were learned.", error)}
-    if session.settings.nu is not None:
-        promised = np.full(len(row), 1.0 - session.settings.nu)
+    if session.settings.promised is not None:
+        promised = np.full(len(row), 1.0 - session.settings.promised)
         covered = _figure("coverage", row, {
             "here": (sums["covered"] / rows, SKY, "solid"),
             "since the start": (np.cumsum(sums["covered"]) / np.cumsum(rows), BLUE, "solid"),
@@ -209,12 +212,27 @@ def _regress(session: Session, row: Array, sums: dict[str, Array]) -> dict[str, 
     return found
 
 
+def _weights(session: Session) -> dict[str, Any]:
+    """Return how much each setting of a self-tuning model counted, over the run."""
+    held = [(i, w) for i, w in enumerate(session.counters.weights()) if w]
+    if len(held) < 2:
+        return {}
+    row = session.counters.history.width * (np.array([i for i, _ in held]) + 0.5)
+    drawn = stacked(row, np.array([w for _, w in held]), session.counters.members)
+    drawn.plot.xaxis.formatter = NumeralTickFormatter(format="0,0")
+    text = "Several settings ran side by side; those that predicted better counted for more."
+    leads = session.in_words()
+    text += " (Means over the models.)" if leads is None else f" {escape(leads)}"
+    return {"settings-weights": ("Which settings counted", text, drawn)}
+
+
 def _figure(
     label: str, row: Array, lines: dict[str, tuple[Array, str, str]], value: str = "@y{0.0000}"
 ) -> Drawing:
     end = float(row[-1] + (row[-1] - row[-2] if len(row) > 1 else row[-1]) / 2)
     plot = empty(label, Range1d(start=0, end=end, bounds="auto"), "row")
     plot.xaxis.formatter = NumeralTickFormatter(format="0,0")
+    plot.xaxis.ticker.desired_num_ticks = 5  # they fit a phone, too
     for name, (values, color, dash) in lines.items():
         drawn = plot.line(row, values, color=color, line_dash=dash, line_width=1.8, name=name)
         plot.add_tools(
@@ -229,7 +247,7 @@ def _alerts(session: Session) -> str:
     latest = [a for a in session.counters.latest[::-1] if a.get("why")][:20]
     if not latest:
         return ""
-    rare = session.settings.tunes_itself
+    rare = session.settings.tells_p
     rows = "\n".join(_alert(a, rare) for a in latest)
     return (
         '<section id="alerts"><h2>Latest alerts with an explanation</h2><div class="scroll">'
@@ -251,11 +269,19 @@ def _second(alert: dict[str, Any]) -> str:
     return next((name for name in ("time", "key") if alert.get(name)), "")
 
 
+def _unsaid(settings: RunSettings) -> list[str]:
+    """Return the settings that have no meaning for this run."""
+    found = ["scale"] if settings.tunes_itself else []
+    if settings.tells_p or settings.task != "detect":
+        found.append("learn_alerts")
+    return found if settings.task == "detect" else [*found, "recent", "explain", "everything"]
+
+
 def _settings(session: Session) -> str:
     given = {n: v for n, v in session.settings.to_dict().items() if v not in (None, "", [])}
     given["model"] = repr(session.settings.estimator())
-    for name in ("scale", "learn_alerts") if session.settings.tunes_itself else ():
-        del given[name]
+    for name in _unsaid(session.settings):
+        given.pop(name, None)
     return "\n".join(
         f'<tr><th scope="row">{escape(n)}</th><td>{escape(str(v))}</td><td></td></tr>'
         for n, v in given.items()

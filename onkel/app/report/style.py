@@ -70,6 +70,9 @@ section { padding: clamp(1rem, 3vw, 1.5rem); margin: 0 0 1.1rem; }
 .legend .band::before {
   height: .8rem; border: 0; vertical-align: -.08em; background: var(--c); opacity: .35;
 }
+.legend .area::before {
+  height: .8rem; border: 0; vertical-align: -.08em; background: var(--c); opacity: .85;
+}
 .legend .dot::before {
   width: .5rem; height: .5rem; border: 0; border-radius: 50%; background: var(--c);
   vertical-align: .08em;
@@ -108,6 +111,7 @@ thead th { color: var(--soft); font-size: .82rem; vertical-align: bottom; }
   .summary tr > * { border: 0; padding-top: 0; padding-bottom: 0; padding-right: 0; }
   .summary td:nth-child(3) { grid-column: 1 / -1; font-size: .85rem; }
   .summary .sub td:nth-child(3) { padding-left: 1rem; }
+  .summary td:nth-child(2) { white-space: normal; overflow-wrap: anywhere; }
 }
 footer { color: var(--soft); font-size: .85rem; margin-top: 1.5rem; overflow-wrap: anywhere; }
 code { font: .92em ui-monospace, "SF Mono", Menlo, Consolas, monospace; }

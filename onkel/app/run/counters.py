@@ -47,6 +47,11 @@ class History:
                 self.sums[-1] = {n: last.get(n, 0.0) + sums.get(n, 0.0) for n in {**last, **sums}}
 
 
+def member(number: int) -> str:
+    """Return what the history calls the weight of a member, summed over rows."""
+    return f"weight {number}"
+
+
 @dataclass
 class Counters:
     """Counts since the first row, restarts included."""
@@ -73,6 +78,10 @@ class Counters:
     last_label: Any = None
     """For the no-change baseline; without keys only."""
     first_broken: str = ""
+    members: list[str] = field(default_factory=list)
+    """A few words for each setting of a self-tuning model; the history has their weights."""
+    weighing: list[float] = field(default_factory=list)
+    """Their weights after the latest block (of the latest model, where there are keys)."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON knows it."""
@@ -88,6 +97,15 @@ class Counters:
     def note(self, alerts: list[dict[str, Any]]) -> None:
         """Remember the latest alerts."""
         self.latest = [*self.latest, *alerts][-LATEST:]
+
+    def weights(self) -> list[list[float]]:
+        """Return the members' mean weights in each stretch of the history; [] where none were."""
+        found = []
+        for sums in self.history.sums:
+            held = [sums.get(member(i), 0.0) for i in range(len(self.members))]
+            total = sum(held)
+            found.append([w / total for w in held] if total > 0 else [])
+        return found
 
     def summary(self, task: str, promised: float | None) -> dict[str, Any]:
         """Return the numbers that a task is judged by."""

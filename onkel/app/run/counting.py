@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.app.run.counters import Counters
+from onkel.app.run.counters import Counters, member
 from onkel.app.run.precision import narrowed
 from onkel.app.run.series import names_of, parted
 from onkel.app.run.settings import RunSettings
@@ -39,6 +39,8 @@ class Counting:
         self.settings, self.counters = settings, counters
         brief, seen = settings.explain != "none", names_of(settings, names)
         self.judge: Judge = judge_of(settings.estimator(), seen, brief=brief, rank_all=False)
+        self._weights: dict[str, float] = {}
+        """Of a self-tuning model's members, over the rows of this block."""
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -54,8 +56,30 @@ class Counting:
 
     def __call__(self, model: Any, block: Block) -> Finish:
         """Judge and learn; what is returned counts."""
-        found = self.judge(*self.seen(model, block))
-        return lambda: self.counted(found.columns(), block)
+        model, rows = self.seen(model, block)
+        found, weights = self.judge(model, rows), self._weighed(model)
+
+        def finish() -> Columns:
+            self._weigh(weights, len(block.rows))
+            return self.counted(found.columns(), block)
+
+        return finish
+
+    def _weighed(self, model: Any) -> list[float]:
+        """Return the weights of a self-tuning model's members now; of others nothing."""
+        if not (self.settings.tunes_itself and model.__sklearn_is_fitted__()):
+            return []
+        if not self.counters.members:
+            self.counters.members = model.diagnostics_["names"]
+        weights: list[float] = model.weights_.tolist()
+        return weights
+
+    def _weigh(self, weights: list[float], rows: int) -> None:
+        """Add up weights over rows: those of several models, too, where there are keys."""
+        self.counters.weighing = weights or self.counters.weighing
+        for i, weight in enumerate(weights):
+            name = member(i)
+            self._weights[name] = round(self._weights.get(name, 0.0) + weight * rows, 3)
 
     def counted(self, columns: Columns, block: Block) -> Columns:
         """Count what came of a block, and add the columns that the history sums up."""
@@ -68,6 +92,11 @@ class Counting:
     def sums(self, columns: Columns) -> dict[str, float]:
         """Return what the history adds up."""
         raise NotImplementedError
+
+    def weights(self) -> dict[str, float]:
+        """Return the members' weights after the block, times its rows, as the history adds up."""
+        found, self._weights = self._weights, {}
+        return found
 
 
 class Alerts(Counting):

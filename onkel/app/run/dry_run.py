@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from onkel.app.run.precision import needs_double
 from onkel.app.run.series import in_words, lags_of, names_of
 from onkel.app.run.settings import RunSettings
+from onkel.estimators import inside
 from onkel.streams.sources import Source
 
 
@@ -42,9 +44,13 @@ def inferred(settings: RunSettings, source: Source) -> dict[str, Any]:
 
 
 def _inner(settings: RunSettings, model: Any, features: int) -> dict[str, Any]:
-    """Return what a model of one setting compares by; of a detector, when it begins to alert."""
-    if settings.tunes_itself:
+    """Return what a model compares by: its settings; of a detector, when it begins to alert."""
+    if settings.tells_p:
         return {"warmup": model.warmup_of(features), "promised": settings.promised}
+    if settings.tunes_itself:
+        return {"settings": inside.member_names(model, features)}
+    if settings.kind == "linear":
+        return {}
     gamma = settings.gamma or 1.0 / max(features, 1)
     return {"kernel": repr(model.part("kernel")), "gamma": gamma}
 
@@ -111,5 +117,12 @@ def _inner_words(found: dict[str, Any]) -> list[str]:
     if "warmup" in found:
         return [f"alerts: on about {100 * found['promised']:.3g} % of usual rows, after "
                 f"{found['warmup']} rows of warm-up"]  # fmt: skip
+    if "settings" in found:
+        names = "; ".join(found["settings"]).replace("; ", ";\0").replace(" ", "\xa0")
+        text = f"tunes:  {len(found['settings'])} settings side by side: " + names
+        lines = textwrap.wrap(text.replace("\0", " "), 100, subsequent_indent=8 * " ")
+        return [line.replace("\xa0", " ") for line in lines]
+    if "kernel" not in found:
+        return []
     gamma = f", gamma {found['gamma']:.4g}" if "gamma" in found["kernel"] else ""
     return [f"kernel: {found['kernel']}{gamma}"]

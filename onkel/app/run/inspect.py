@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from dataclasses import fields
 from typing import Any
 
 from onkel.app.errors import StateProblem
 from onkel.app.run.checkpoint import State, model_of
 from onkel.app.run.counters import Counters
 from onkel.app.run.series import parted
+from onkel.app.run.settings import RunSettings
 
-_SHOWN = ("terms", "threshold", "kernel", "memory", "bytes")
+_SHOWN = ("in_words", "terms", "threshold", "kernel", "memory", "bytes")
 
 
 def inspect(folder: str) -> dict[str, Any]:
@@ -33,8 +35,8 @@ def _told(state: State) -> dict[str, Any]:
     counters = Counters.from_dict(found[0].counters) if found and found[0].counters else Counters()
     generation = found[0].generation if found else 0
     places = state.places(generation)
-    task = settings["task"]
-    promised = 0.05 if task == "detect" and settings["nu"] is None else settings["nu"]
+    task, known = settings["task"], {f.name for f in fields(RunSettings)}
+    promised = RunSettings(**{n: v for n, v in settings.items() if n in known}).promised
     told: dict[str, Any] = {
         "task": task, "generation": generation, **counters.summary(task, promised),
         "position": found[0].position if found else None,

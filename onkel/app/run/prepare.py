@@ -31,6 +31,7 @@ from onkel.streams.sources import (
 )
 
 DEAD = "dead_letters.jsonl"
+STEP = 1024
 
 
 def settings_of(task: str, options: dict[str, Any]) -> RunSettings:
@@ -55,9 +56,19 @@ def reading_of(task: str, options: dict[str, Any]) -> Reading:
     ordered = isinstance(memory_of(options["memory"]), str)
     return Reading(
         options["format_"], options["delimiter"], options["header"], options["features"],
-        options["follow"], options["replay"], options["block"], options["longest"], roles=roles,
-        rules=Rules(gaps=options["missing"] == "mean", ordered=ordered),
+        options["follow"], options["replay"], _block(task, options), options["longest"],
+        roles=roles, rules=Rules(gaps=options["missing"] == "mean", ordered=ordered),
     )  # fmt: skip
+
+
+def _block(task: str, options: dict[str, Any]) -> int | None:
+    """Return how many rows are handled at once; None leaves it to the source.
+
+    What tunes itself is no slower in small blocks, and its weights are told after each.
+    """
+    settings = settings_of(task, options)
+    small = STEP if settings.tunes_itself and task != "detect" else None
+    return options["block"] or small
 
 
 def opened(source: str, reading: Reading, *known: Any) -> Source:

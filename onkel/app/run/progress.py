@@ -77,6 +77,8 @@ def closing(summary: dict[str, Any], first_broken: str, seconds: float, rows: in
     """Return the last words of a run."""
     rate = f"{rows / seconds:,.0f} rows/s" if seconds > 0 else ""
     text = " · ".join([f"{summary['rows']:,} rows", rate, *told(summary)])
+    if "in_words" in summary:
+        text += f"\n{summary['in_words']}"
     if summary["broken"]:
         text += f"\n{summary['broken']:,} broken rows, the first: {first_broken}"
     return text

@@ -20,6 +20,7 @@ from onkel.app.run.checkpoint import Checkpoint, State
 from onkel.app.run.counters import Counters
 from onkel.app.run.counting import COUNTINGS, Finish
 from onkel.app.run.outputs import FileSink, Sink, header, lines
+from onkel.app.run.series import parted
 from onkel.app.run.settings import RunSettings
 from onkel.app.run.store import Models
 from onkel.streams.sources import Block, Source, SourceError, ahead
@@ -177,6 +178,8 @@ class Session:
         if columns:
             self._write(block, columns)
             self.counters.history.add(block.first, self.counting.sums(columns))
+            last = block.first + block.count - 1  # the weights are those after the block
+            self.counters.history.add(last, self.counting.weights())
         self.last = block, columns
         self._watch()
 
@@ -216,9 +219,22 @@ class Session:
     def summary(self) -> dict[str, Any]:
         """Return the numbers that the run is judged by."""
         found = self.counters.summary(self.settings.task, self.settings.promised)
-        if self.settings.tunes_itself:
+        if self.settings.tells_p:
             found["rate_promised_of"] = "usual rows"
         return found
+
+    def closing(self) -> dict[str, Any]:
+        """Return the summary with which a run ends: which setting leads is told, too."""
+        words = self.in_words()
+        return {**self.summary(), **({} if words is None else {"in_words": words})}
+
+    def in_words(self) -> str | None:
+        """Return which setting leads, as a sentence; None of what has only one, or of keys."""
+        model = self.models.newest() if len(self.models) == 1 else None
+        if not self.counters.members or model is None:
+            return None
+        words: str = parted(model)[0].diagnostics_["in_words"]
+        return words
 
 
 _BAD = ("row", "line", "reason", "text")

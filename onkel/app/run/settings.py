@@ -10,6 +10,34 @@ from onkel.clock import is_duration
 from onkel.clock import seconds as duration
 
 TASKS = ("detect", "classify", "regress")
+_CLASSES = {
+    "detect": {"auto": "Detector", "kernel": "NoveltyDetector"},
+    "classify": {
+        "auto": "Classifier", "kernel": "KernelClassifier", "linear": "LinearClassifier",
+    },
+    "regress": {"auto": "Regressor", "kernel": "KernelRegressor", "linear": "LinearRegressor"},
+}  # fmt: skip
+MODELS = {task: tuple(classes) for task, classes in _CLASSES.items()}
+"""What --model offers: what tunes itself, or one model of one paper."""
+_ONE = {
+    "detect": ("kernel", "gamma", "rate", "rule", "support"),
+    "classify": ("kernel", "gamma", "window", "rate", "loss", "rule", "nu"),
+    "regress": ("kernel", "gamma", "window", "rate", "loss", "rule"),
+}
+"""Options that only a model of one setting has."""
+_OWN = {
+    "Detector": ("nu", "memory", "terms", "warmup", "recent"),
+    "Classifier": ("memory",),
+    "Regressor": ("nu", "memory"),
+    "NoveltyDetector": ("nu", "support", "kernel", "rule", "learn_alerts", "warmup", "recent"),
+    "KernelClassifier": ("kernel", "loss", "rule"),
+    "KernelRegressor": ("kernel", "loss", "rule"),
+    "LinearClassifier": ("loss", "rule"),
+    "LinearRegressor": ("loss", "rule"),
+}
+"""What each class takes as it is given here."""
+_NO_KERNEL = ("kernel", "gamma", "window")
+"""What a linear model lacks."""
 
 
 @dataclass(frozen=True)
@@ -20,13 +48,15 @@ class RunSettings:
     --------
     >>> RunSettings("detect", nu=0.02, window=500).estimator()
     Detector(nu=0.02, terms=500, missing='mean')
-    >>> RunSettings("detect", nu=0.02, model="kernel").estimator()
-    NoveltyDetector(nu=0.02, missing='mean')
+    >>> RunSettings("classify", memory=500.0).estimator()
+    Classifier(memory=500.0, missing='mean')
+    >>> RunSettings("classify", kernel="gaussian").estimator()
+    KernelClassifier(missing='mean')
     """
 
     task: str
     model: str = "auto"
-    """What detects: "auto" tunes itself; "kernel" is one model, one paper."""
+    """Which: "auto" tunes itself; "kernel" and "linear" are one model, one paper."""
     nu: float | None = None
     memory: float | str | None = None
     kernel: str | None = None
@@ -68,19 +98,47 @@ class RunSettings:
     @property
     def promised(self) -> float | None:
         """The promised rate of alerts, or of targets outside their intervals."""
-        if self.task != "detect" or self.nu is not None:
-            return self.nu
-        return 0.01 if self.tunes_itself else 0.05
+        if self.task == "classify" or self.nu is not None:
+            return None if self.task == "classify" else self.nu
+        if self.task == "detect":
+            return 0.01 if self.tunes_itself else 0.05
+        return 0.1 if self.tunes_itself else None
+
+    @property
+    def single(self) -> list[str]:
+        """The options given that only a model of one setting has."""
+        found = [f"--{name}" for name in _ONE[self.task] if getattr(self, name) is not None]
+        off = {"--no-scale": self.scale, "--no-learn-alerts": self.learn_alerts}
+        found += [name for name, usual in off.items() if not usual]
+        if self.task == "detect" and self.by_clock:
+            found.append(f"--memory {self.memory}")
+        return found
+
+    @property
+    def kind(self) -> str:
+        """Which of the models runs: "auto" becomes "kernel" for options that only that one has."""
+        return "kernel" if self.model == "auto" and self.single else self.model
 
     @property
     def tunes_itself(self) -> bool:
-        """Whether a self-tuning detector runs: no option was given that only one model has."""
-        one = (self.kernel, self.gamma, self.rate, self.rule, self.support)
-        plain = self.learn_alerts and self.scale and not self.by_clock
-        return (
-            self.task == "detect" and self.model == "auto" and plain
-            and all(value is None for value in one)
-        )  # fmt: skip
+        """Whether the model tunes itself: no option was given that only one setting has."""
+        return self.kind == "auto"
+
+    @property
+    def tells_p(self) -> bool:
+        """Whether scores are log p: how rare a row is."""
+        return self.task == "detect" and self.tunes_itself
+
+    def notes(self) -> list[str]:
+        """Return what a user may not have meant, in words."""
+        if self.model != "auto" or self.tunes_itself:
+            return []
+        classes, it = _CLASSES[self.task], "them" if len(self.single) > 1 else "it"
+        return [
+            f"{', '.join(self.single)}: only a model of one setting has {it}, so that "
+            f"{classes['kernel']} runs (--model kernel). Without {it}, {classes['auto']} would "
+            "tune itself."
+        ]
 
     def settled(self, precision: str) -> RunSettings:
         """Return the same settings, with the precision decided."""
@@ -90,29 +148,35 @@ class RunSettings:
         """Return a new model; raise UsageProblem where settings do not fit together."""
         from onkel import estimators
 
-        if self.tunes_itself:
-            return self._detector(estimators.Detector)
-        own = {name: getattr(self, name) for name in _OWN[self.task]}
-        given = {name: value for name, value in own.items() if value is not None}
+        self._check_kind()
+        name = _CLASSES[self.task][self.kind]
+        own = {n: getattr(self, "window" if n == "terms" else n) for n in _OWN[name]}
+        given = {n: value for n, value in own.items() if value is not None}
         try:
-            model = getattr(estimators, _CLASSES[self.task])(**given)
-            model.set_params(scale=self.scale, missing=self._missing(), n_jobs=self.threads)
-            self._set_inner(model)
-            self._set_loss(model)
+            model = getattr(estimators, name)(**given, missing=self._missing())
+            if self.task != "detect" or not self.tunes_itself:
+                model.set_params(n_jobs=self.threads)
+            if not self.tunes_itself:
+                model.set_params(scale=self.scale)
+                self._set_inner(model)
+                self._set_loss(model)
             model.check_params()
         except ValueError as error:
             raise UsageProblem(str(error)) from None
         return model
 
-    def _detector(self, kind: Any) -> Any:
-        own = {"nu": self.nu, "memory": self.memory, "terms": self.window, "warmup": self.warmup}
-        given = {name: value for name, value in own.items() if value is not None}
-        model = kind(recent=self.recent, missing=self._missing(), **given)
-        try:
-            model.check_params()
-        except ValueError as error:
-            raise UsageProblem(str(error)) from None
-        return model
+    def _check_kind(self) -> None:
+        """Refuse a model that the task lacks, and options that the model lacks."""
+        if self.model not in MODELS[self.task]:
+            raise UsageProblem(
+                f"--model is one of {', '.join(MODELS[self.task])} here; got {self.model!r}."
+            )
+        lacking = [f"--{n}" for n in _NO_KERNEL if getattr(self, n) is not None]
+        if self.kind == "linear" and lacking:
+            raise UsageProblem(
+                f"{', '.join(lacking)}: not with --model linear, which has no kernel and stores "
+                "no rows. Leave it out, or use --model kernel."
+            )
 
     def _missing(self) -> str:
         return "mean" if self.missing == "mean" else "error"
@@ -124,7 +188,7 @@ class RunSettings:
             "--rate": ("rule__learning_rate", self.rate),
             "--window": ("expansion__terms", self.window),
         }  # fmt: skip
-        if model.part("kernel").domain == "strings":
+        if self.kind == "kernel" and model.part("kernel").domain == "strings":
             raise UsageProblem(f"--kernel {self.kernel} is for texts; the columns are numbers.")
         for option, (name, value) in wanted.items():
             if value is None:
@@ -144,16 +208,6 @@ class RunSettings:
             model.loss = kind(nu=self.nu)
         except TypeError:
             raise UsageProblem(f"--nu: the loss {kind.__name__} has none.") from None
-
-
-_OWN = {
-    "detect": ("nu", "support", "kernel", "rule", "learn_alerts", "warmup", "recent"),
-    "classify": ("kernel", "loss", "rule"),
-    "regress": ("kernel", "loss", "rule"),
-}
-_CLASSES = {
-    "detect": "NoveltyDetector", "classify": "KernelClassifier", "regress": "KernelRegressor",
-}  # fmt: skip
 
 
 def memory_of(text: str | float | None) -> float | str | None:

@@ -27,7 +27,9 @@ class Create(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call-a
     """A new model."""
 
     name: str
-    kind: str
+    kind: str | None = None
+    task: str | None = None
+    """In the place of a kind: the model that tunes itself for it."""
     parameters: dict[str, Any] = {}
     features: list[str] | None = None
 

@@ -9,7 +9,7 @@ from onkel.app.http.encoding import encode
 from onkel.app.http.problems import Problem
 from onkel.app.service.bodies import Entry
 from onkel.app.service.specs import REFUSALS
-from onkel.judge import OUTPUTS, Marks
+from onkel.judge import OUTPUTS, Answer
 
 
 def output_of(task: str, entry: Entry) -> str:
@@ -33,7 +33,7 @@ def check_learned(estimator: Any) -> None:
         raise Problem(409, "not_learned", words)
 
 
-def learn(estimator: Any, entry: Entry, names: list[str] | None) -> tuple[Any, Marks]:
+def learn(estimator: Any, entry: Entry, names: list[str] | None) -> Answer:
     """Predict, then learn; return what the caller asked for, and what the page draws."""
     task, X = estimator.task, judge.named(estimator, entry.rows(), names)
     how: dict[str, Any] = {"sample_weight": entry.sample_weight, "time": entry.time}
@@ -53,12 +53,12 @@ def _needs_y(entry: Entry) -> list[Any]:
     return entry.y
 
 
-def predict(estimator: Any, entry: Entry) -> Any:
+def predict(estimator: Any, entry: Entry) -> Answer:
     """Return the model's answers for rows; nothing changes."""
     check_learned(estimator)
     output = output_of(estimator.task, entry)
     try:
-        return judge.predict(estimator, entry.rows(), output)
+        return judge.predicted(estimator, entry.rows(), output)
     except REFUSALS as error:
         raise refused(error) from error
 
@@ -76,17 +76,19 @@ def explain(estimator: Any, row: Any, top: int, target: int) -> dict[str, Any]:
     return found
 
 
-def answer(entry: Entry, values: Any, t: int, position: int | None = None) -> bytes:
-    """Return the body of an answer to a batch: an object, or a line for each row."""
-    listed = values.tolist() if values is not None else None
-    if entry.lines and listed is not None:
-        word = entry.output or "prediction"
-        return b"".join(encode({word: value}) + b"\n" for value in listed)
+def answer(entry: Entry, said: Answer | None, t: int, position: int | None = None) -> bytes:
+    """Return the body of an answer to a batch: an object, or a line for each row.
+
+    What goes with a prediction (a probability, an interval) stands beside it.
+    """
     found: dict[str, Any] = {} if position is None else {"position": position}
     found["t"] = t
-    if listed is None:
-        found["learned"] = len(entry.rows())
-    else:
-        found["output"] = entry.output or "prediction"
-        found["values"] = listed
-    return encode(found)
+    if said is None:
+        return encode({**found, "learned": len(entry.rows())})
+    word, beside = entry.output or "prediction", {n: v.tolist() for n, v in said.beside.items()}
+    values = said.values.tolist()
+    if entry.lines:
+        columns = {word: values, **beside}
+        rows = zip(*columns.values(), strict=True)
+        return b"".join(encode(dict(zip(columns, row, strict=True))) + b"\n" for row in rows)
+    return encode({**found, "output": word, "values": values, **beside})

@@ -34,6 +34,13 @@ def received(data: bytes) -> Any:
         )  # fmt: skip
     if type(estimator).__name__ not in KINDS:
         raise Problem(422, "bad_file", f"The file must hold one of {list(KINDS)}.")
-    for name, value in estimator.get_params().items():
-        check_size(name.rpartition("__")[2], value, f"parameters.{name}")
+    _check_sizes(estimator, "parameters")
     return estimator
+
+
+def _check_sizes(estimator: Any, path: str) -> None:
+    """Refuse parameters that take too much, also those of a self-tuning model's members."""
+    for name, value in estimator.get_params().items():
+        check_size(name.rpartition("__")[2], value, f"{path}.{name}")
+    for i, member in enumerate(getattr(estimator, "members", None) or ()):
+        _check_sizes(member, f"{path}.members[{i}]")

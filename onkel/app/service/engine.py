@@ -306,10 +306,9 @@ class Engine:
         if slot.failed:
             raise Problem(503, "model_failed", slot.failed)
         slot.position = position
-        values, judged = calls.learn(slot.estimator, entry, slot.spec.features)
-        rows = entry.rows()
-        self.watch.learned(slot, rows, judged)
-        wanted = values if entry.op == "predict-then-learn" else None
+        said = calls.learn(slot.estimator, entry, slot.spec.features)
+        self.watch.learned(slot, entry.rows(), said.marks)
+        wanted = said if entry.op == "predict-then-learn" else None
         return calls.answer(entry, wanted, slot.estimator.t_, position)
 
     # -- snapshots -----------------------------------------------------------------------------

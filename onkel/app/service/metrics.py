@@ -30,6 +30,9 @@ def text(requests: Requests, engine: Engine) -> str:
          each("onkel_alerts_total", "alerts")),
         ("onkel_model_bytes", "gauge", "Bytes that a model takes",
          each("onkel_model_bytes", "bytes")),
+        ("onkel_member_weight", "gauge", "Weight of a setting in a self-tuning model",
+         [("onkel_member_weight", (*labels, ("member", name)), weight)
+          for slot, labels in slots for name, weight in slot.weights.items()]),
         ("onkel_models", "gauge", "Models", one("onkel_models", len(slots))),
         ("onkel_waiting", "gauge", "Requests that wait for the log",
          one("onkel_waiting", engine.waiting)),

@@ -10,7 +10,7 @@ import msgspec
 from onkel import __version__
 from onkel.app.service.bodies import KEY, NAME, Batch, Create, Line, Question
 from onkel.app.service.limits import Limits
-from onkel.app.service.specs import KINDS
+from onkel.app.service.specs import KINDS, TASKS
 from onkel.judge import OUTPUTS
 
 Doc = dict[str, Any]
@@ -30,6 +30,25 @@ ERROR: Doc = {
         }
     },
 }
+PREDICTED: Doc = {
+    "type": "object",
+    "required": ["t", "output", "values"],
+    "properties": {
+        "position": {"type": "integer"},
+        "t": {"type": "integer", "description": "Examples learned"},
+        "output": {"type": "string"},
+        "values": {"type": "array", "description": "One per row"},
+        "probability": {
+            "type": "array", "items": {"type": ["number", "null"]},
+            "description": "Of predicted labels",
+        },
+        "interval": {
+            "type": "array", "items": {"type": "array"},
+            "description": "Beside predicted numbers, low and high, where the model has them",
+        },
+    },
+}  # fmt: skip
+"""An answer; one line per row has the same words, without the s."""
 _NAME: Doc = {
     "name": "name", "in": "path", "required": True,
     "schema": {"type": "string", "pattern": f"^{NAME.pattern}$"},
@@ -66,7 +85,7 @@ def document(limits: Limits) -> Doc:
         },
         "paths": _paths(),
         "components": {
-            "schemas": {**_schemas(), "Error": ERROR},
+            "schemas": {**_schemas(), "Error": ERROR, "Predicted": PREDICTED},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{}, {"token": []}],
@@ -78,7 +97,12 @@ def _schemas() -> Doc:
     _, found = msgspec.json.schema_components(
         [Create, Batch, Line, Question], ref_template="#/components/schemas/{name}"
     )
-    found["Create"]["properties"]["kind"] = {"type": "string", "enum": [*KINDS]}
+    properties = found["Create"]["properties"]
+    properties["kind"] = {"type": ["string", "null"], "enum": [*KINDS, None], "default": None}
+    properties["task"] = {
+        "type": ["string", "null"], "enum": [*TASKS, None], "default": None,
+        "description": "In the place of a kind: the model that tunes itself for it.",
+    }  # fmt: skip
     found["Create"]["properties"]["name"] = _NAME["schema"]
     return found
 
@@ -91,7 +115,9 @@ def _paths() -> Doc:
         "/openapi.json": {"get": _operation("This document")},
         "/models": {
             "get": _operation("All models"),
-            "post": _operation("Make a model", ["Create"], [_KEY], status="201"),
+            "post": _operation(
+                "Make a model, of a kind, or for a task", ["Create"], [_KEY], status="201"
+            ),
         },
         "/models/{name}": {
             "parameters": [_NAME],
@@ -99,9 +125,9 @@ def _paths() -> Doc:
             "delete": _operation("Delete a model", extra=[_KEY]),
         },
         "/models/{name}/learn": _post("Learn rows", ["Batch", "Line"], batch),
-        "/models/{name}/predict": _post("Predict rows", ["Batch", "Line"], [_OUTPUT]),
+        "/models/{name}/predict": _post("Predict rows", ["Batch", "Line"], [_OUTPUT], "Predicted"),
         "/models/{name}/predict-then-learn": _post(
-            "Predict each row, then learn it", ["Batch", "Line"], batch
+            "Predict each row, then learn it", ["Batch", "Line"], batch, "Predicted"
         ),
         "/models/{name}/explain": _post("Say why one row gets its score", ["Question"]),
         "/models/{name}/file": {
@@ -112,8 +138,14 @@ def _paths() -> Doc:
     }
 
 
-def _post(words: str, bodies: list[str], extra: list[Doc] | None = None) -> Doc:
-    return {"parameters": [_NAME], "post": _operation(words, bodies, extra)}
+def _post(
+    words: str, bodies: list[str], extra: list[Doc] | None = None, found: str | None = None
+) -> Doc:
+    operation = _operation(words, bodies, extra)
+    if found is not None:
+        answer = {"schema": {"$ref": f"#/components/schemas/{found}"}}
+        operation["responses"]["200"]["content"] = {"application/json": answer}
+    return {"parameters": [_NAME], "post": operation}
 
 
 _TYPES = {"Line": "application/x-ndjson", "file": "application/octet-stream"}

@@ -22,7 +22,7 @@ from onkel.app.service.engine import Engine
 from onkel.app.service.keys import Remembered
 from onkel.app.service.openapi import document
 from onkel.app.service.slots import Slot
-from onkel.app.service.specs import build
+from onkel.app.service.specs import build, kind_of
 
 LARGE = 2**17
 """A body of so many bytes is read in a thread, so that the loop stays free."""
@@ -95,8 +95,9 @@ class Api:
         wanted = bodies.read(Create, body)
         bodies.check_name(wanted.name)
         bodies.check_features(wanted.features, self.limits)
-        made = build(wanted.kind, wanted.parameters)
-        entry = Entry("create", 0, name=wanted.name, kind=wanted.kind, features=wanted.features)
+        kind = kind_of(wanted.kind, wanted.task)
+        made = build(kind, wanted.parameters)
+        entry = Entry("create", 0, name=wanted.name, kind=kind, features=wanted.features)
         entry.parameters = encode(wanted.parameters)
         return await self._change(request, body, entry, made)
 

@@ -56,6 +56,8 @@ class Slot:
         self.examples = 0
         """Since the service started; so are `alerts`."""
         self.alerts = 0
+        self.weights: dict[str, float] = {}
+        """Of a self-tuning model's members, by their names; of late."""
         self.failed = ""
         """Why this model is out of use."""
         self.gone = False

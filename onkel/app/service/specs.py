@@ -11,8 +11,10 @@ from onkel.app.http.problems import Problem
 from onkel.files.parameters import PARTS
 from onkel.params import Part
 
+TASKS = {"novelty": "Detector", "classification": "Classifier", "regression": "Regressor"}
+"""What a model is where nothing but its task is given: one that tunes itself."""
 KINDS = (
-    "Detector", "KernelClassifier", "KernelRegressor", "LinearClassifier", "LinearRegressor",
+    *TASKS.values(), "KernelClassifier", "KernelRegressor", "LinearClassifier", "LinearRegressor",
     "NoveltyDetector",
 )  # fmt: skip
 _SLOTS = {"left": "kernel", "right": "kernel", "learning_rate": "schedule"}
@@ -31,10 +33,35 @@ REFUSALS = (ValueError, TypeError, AttributeError, ArithmeticError)
 """What parts and estimators raise at what they do not take; they are then as they were before."""
 
 
+MEMBERS = 64
+"""Settings side by side in one model."""
+
+
+def kind_of(kind: str | None, task: str | None) -> str:
+    """Return the kind of a model of which a kind, a task, or both are given.
+
+    Examples
+    --------
+    >>> kind_of(None, "classification"), kind_of("LinearClassifier", "classification")
+    ('Classifier', 'LinearClassifier')
+    """
+    if task is not None and task not in TASKS:
+        raise Problem(422, "bad_task", f"task must be one of {[*TASKS]}; got {task!r:.80}.", "task")
+    if kind is None and task is None:
+        words = f"Give a task, one of {[*TASKS]}, or a kind, one of {list(KINDS)}."
+        raise Problem(422, "bad_field", words, "task")
+    found = TASKS[str(task)] if kind is None else kind
+    if found in KINDS and task is not None and getattr(onkel, found).task != task:
+        own = getattr(onkel, found).task
+        raise Problem(422, "bad_task", f"{found} is for {own}, not for {task}.", "task")
+    return found
+
+
 def build(kind: str, parameters: Mapping[str, Any]) -> Any:
     """Return a new estimator; raise a Problem that names the field.
 
-    A part is a name or an object with a name and its parameters.
+    A part is a name or an object with a name and its parameters; a member of a self-tuning model
+    is an object with a kind and its parameters.
 
     Examples
     --------
@@ -62,6 +89,8 @@ def _value(name: str, value: Any, path: str, depth: int) -> Any:
         raise _bad("Parts of parts of parts: too deep.", path)
     if isinstance(value, dict):
         return value if name == "class_weight" else _part(name, value, path, depth + 1)
+    if name == "members" and isinstance(value, list):
+        return _members(value, path, depth + 1)
     if isinstance(value, list):
         listed = [_value(name, v, f"{path}[{i}]", depth + 1) for i, v in enumerate(value)]
         return tuple(listed) if name == "kernel" else listed
@@ -74,6 +103,23 @@ def check_size(name: str, value: Any, path: str) -> None:
     most = (os.cpu_count() or 1) if name == "n_jobs" else MOST.get(name)
     if most is not None and isinstance(value, (int, float)) and not abs(value) <= most:
         raise _bad(f"{name} may be at most {most} here; got {value}.", path)
+
+
+def _members(values: list[Any], path: str, depth: int) -> list[Any]:
+    """Return the settings of a self-tuning model: objects with a kind and its parameters."""
+    if len(values) > MEMBERS:
+        raise _bad(f"There may be {MEMBERS} members here; got {len(values)}.", path)
+    found = []
+    for i, value in enumerate(values):
+        given = dict(value) if isinstance(value, dict) else {}
+        kind, at = given.pop("kind", None), f"{path}[{i}]"
+        if kind not in KINDS:
+            raise _bad(f"kind must be one of {list(KINDS)}; got {kind!r:.60}.", f"{at}.kind")
+        try:
+            found.append(getattr(onkel, kind)(**_inside(given, at, depth)))
+        except REFUSALS as error:
+            raise _bad(str(error), at) from error
+    return found
 
 
 def _part(name: str, value: dict[str, Any], path: str, depth: int) -> Part:

@@ -24,16 +24,20 @@ SHARE = 0.02
 class Budget:
     """Lets something be done again when its cost is a small share of the time.
 
+    What the first time costs is not counted: much of that is loading.
+
     Examples
     --------
     >>> budget = Budget(least=1.0)
-    >>> budget.due(5.0), budget.spent(5.0, 0.5), budget.due(6.0), budget.due(30.0)
+    >>> budget.due(5.0), budget.spent(5.0, 0.5), budget.due(5.5), budget.due(6.0)
     (True, None, False, True)
+    >>> budget.spent(6.0, 0.5), budget.due(7.0), budget.due(31.0)
+    (None, False, True)
     """
 
     def __init__(self, least: float) -> None:
         self.least = least
-        self._next = 0.0
+        self._next = self._times = 0.0
 
     def due(self, now: float) -> bool:
         """Whether it may be done now."""
@@ -41,7 +45,8 @@ class Budget:
 
     def spent(self, now: float, seconds: float) -> None:
         """Note what it cost."""
-        self._next = now + max(self.least, seconds / SHARE)
+        self._next = now + max(self.least, seconds / SHARE if self._times else 0.0)
+        self._times += 1
 
 
 class Watched:
@@ -93,6 +98,8 @@ class Watch:
         now, est = time.monotonic(), slot.estimator
         X = None if isinstance(rows, list) else rows
         numbers: dict[str, Any] = {"t": est.t_, "terms": est.n_terms_, **_kind(est)}
+        if slot.weights:
+            numbers["weights"] = est.weights_.round(3).tolist()
         if watched.numbers.due(now):
             numbers = self._numbers(slot, est.diagnostics_)
             watched.numbers.spent(now, time.monotonic() - now)
@@ -107,7 +114,7 @@ class Watch:
 
     def _numbers(self, slot: Slot, report: dict[str, Any]) -> dict[str, Any]:
         slot.bytes = int(report["bytes"])
-        realised, promised = report["rate_realised"], report["rate_promised"]
+        realised, promised = report.get("rate_realised"), report.get("rate_promised")
         if isinstance(realised, list):
             realised = float(np.mean(realised))
         if report["mistakes"] is not None:
@@ -115,8 +122,17 @@ class Watch:
         return {
             "t": report["t"], "terms": report["terms"], "promised": promised,
             "realised": realised, "mistakes": report["mistakes"], "bytes": report["bytes"],
-            "words": report["rate_in_words"], **_kind(slot.estimator),
+            "words": report.get("rate_in_words"), **_kind(slot.estimator),
+            **self._members(slot, report),
         }  # fmt: skip
+
+    def _members(self, slot: Slot, report: dict[str, Any]) -> dict[str, Any]:
+        """Return the members of a self-tuning model and their weights, and who leads in words."""
+        if "names" not in report:
+            return {}
+        slot.weights = dict(zip(report["names"], report["weights"], strict=True))
+        weights = [round(w, 3) for w in report["weights"]]
+        return {"members": report["names"], "weights": weights, "leads": report["in_words"]}
 
     # -- reasons -------------------------------------------------------------------------------
 

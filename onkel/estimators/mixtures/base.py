@@ -150,6 +150,17 @@ class Mixed(Estimator):
         learner.names = chosen
         return learner
 
+    def _wider(self, values: Array) -> Any:
+        """Return the mixture for more features; the default bank's widths follow their number."""
+        mixture = self._mixture()
+        if self.members is not None:
+            return mixture.widened(values)
+        chosen = self._chosen(len(mixture.moments.mean) + len(values))
+        threads = threads_of(self.n_jobs)
+        other = mixture.widened(values, [replace(m._settings(), threads=threads) for m in chosen])
+        other.names = chosen
+        return other
+
     def _numbers(self) -> dict[str, float]:
         """Return what the mixture is made with, beside its members."""
         return {"share": float(self.share)}

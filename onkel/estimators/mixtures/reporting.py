@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from onkel.estimators.mixtures.words import features_of, in_words, short_names
 from onkel.learner import Means, Mixture
 
 
@@ -17,6 +18,8 @@ def report(mixture: Mixture) -> dict[str, Any]:
         "bytes": mixture.nbytes,
         "mistakes": None,
         "members": [repr(m) for m in mixture.names],
+        "names": short_names(mixture.names, features_of(mixture)),
+        "in_words": in_words(mixture),
         "weights": mixture.influence.tolist(),
         "losses": mixture.losses[:members].tolist(),
         "losses_joint": mixture.losses[members:].tolist(),

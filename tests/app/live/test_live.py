@@ -56,6 +56,21 @@ def test_a_detector(rng, tmp_path, monkeypatch):
     assert {line["feature"] for line in found["drift"]} == {"a", "b", "c"}
 
 
+def test_what_tunes_itself_shows_its_weights(rng, tmp_path, monkeypatch):
+    X = rng.normal(size=(2000, 2))
+    path = write_rows(tmp_path / "rows.csv", X, y=np.where(X[:, 0] > 0, "a", "b"))
+    found = watched(monkeypatch, "classify", path, "--target", "y", "-o", tmp_path / "out")
+    names, numbers = found["numbers"]["members"], found["numbers"]
+    assert len(names) == len(numbers["weights"]) == len(found["buckets"][0]["weights"])
+    assert sum(numbers["weights"]) == pytest.approx(1.0, abs=0.01)
+    assert numbers["leads"].startswith("Leads now: ") and not numbers["rarity"]
+    found = watched(monkeypatch, "regress", path, "--target", "b", "-o", tmp_path / "out")
+    assert found["numbers"]["promised"] == 0.1
+    words = ["--target", "b", "--model", "linear"]
+    found = watched(monkeypatch, "regress", path, *words, "-o", tmp_path / "out")
+    assert "members" not in found["numbers"] and "weights" not in found["buckets"][0]
+
+
 def test_the_papers_detector_has_scores(rng, tmp_path, monkeypatch):
     path = write_rows(tmp_path / "rows.csv", rng.normal(size=(500, 3)))
     found = watched(monkeypatch, "detect", path, "--model", "kernel", "-o", tmp_path / "out")

@@ -52,6 +52,7 @@ def service(tmp_path_factory):
             "plant": ("NoveltyDetector", {"nu": 0.02}, NAMES),
             "rare": ("Detector", {"nu": 0.02}, NAMES),
             "quality": ("KernelClassifier", {}, NAMES),
+            "tuned": ("Regressor", {}, NAMES),
             "forecast": ("KernelRegressor", {"loss": {"name": "huber", "nu": 0.1}}, None),
         }
         for name, (kind, parameters, features) in kinds.items():
@@ -73,7 +74,8 @@ def feed(url, stop):
             X[20:23, 1] += 1.5
         count += 1
         send = [("plant", {}), ("rare", {}), ("quality", {"y": (X[:, 0] > 20).tolist()}),
-                ("forecast", {"y": X[:, 0].tolist(), "output": "interval"})]  # fmt: skip
+                ("forecast", {"y": X[:, 0].tolist(), "output": "interval"}),
+                ("tuned", {"y": (X[:, 0] * X[:, 1]).tolist()})]  # fmt: skip
         for name, extra in send:
             client.ok("POST", f"/models/{name}/predict-then-learn", {"X": X.tolist(), **extra})
         time.sleep(0.03)
@@ -134,6 +136,17 @@ def test_the_page_shows_the_stream(browser, service, width):
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         keep(page, f"{name}-{width}")
     assert shown(page)["coverage promised"] == "90 %"
+    assert not page.locator("#members-card").is_visible()
+    page.select_option("#model", "tuned")
+    until(page, "document.getElementById('leads').textContent.startsWith('Leads now: ')")
+    page.wait_for_timeout(1500)
+    names = service.client.ok("GET", "/models/tuned")["diagnostics"]["names"]
+    assert page.locator("#members-legend li").all_inner_texts() == names
+    assert page.locator(".chart .bk-Figure").count() == 6
+    assert min(page.evaluate(INKED)) > 150
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(AUDIT) == []
+    keep(page, f"tuned-{width}")
     assert wrong == []
     page.close()
 

@@ -14,11 +14,11 @@ pytest.importorskip("click", reason="needs click: pip install onkel[cli]")
 from onkel.explain import one_in
 
 
-def page_of(tmp_path, X, *words, **more) -> str:
-    """Run a detector over rows; return the report without its scripts."""
+def page_of(tmp_path, X, *words, task="detect", **more) -> str:
+    """Run a command over rows; return the report without its scripts."""
     pytest.importorskip("bokeh", reason="needs bokeh: pip install onkel[report]")
     path, report = write_rows(tmp_path / "rows.csv", X, **more), tmp_path / "r.html"
-    done = onkel("detect", path, "--report", report, "-o", tmp_path / "out", *words)
+    done = onkel(task, path, "--report", report, "-o", tmp_path / "out", *words)
     assert done.exit_code == 0, done.output
     return re.sub(r"<script.*?</script>", "", report.read_text("utf-8"), flags=re.S)
 
@@ -53,6 +53,40 @@ def test_a_run_by_key_names_the_keys_of_its_alerts(rng, tmp_path) -> None:
     page = page_of(tmp_path, X, "--key", "pump", pump=[f"p{i % 2}" for i in range(1000)])
     assert "<th>key</th>" in page and "<td>p1</td>" in page
     assert "<b>460</b><span>rows of warm-up</span>" in page and "<b>2</b><span>models" in page
+
+
+def test_what_tunes_itself_shows_which_settings_counted(rng, tmp_path) -> None:
+    X = rng.normal(size=(1500, 3))
+    side = np.where(X[:, 0] * X[:, 1] > 0, "a", "b")
+    page = page_of(tmp_path, X, "--target", "side", task="classify", side=side)
+    assert "Which settings counted" in page and "Leads now: " in page
+    assert page.count('class="area"') >= 2 and "Classifier(missing=" in page
+    assert "learn_alerts" not in page and ">scale<" not in page
+    page = page_of(tmp_path, X, "--target", "y", task="regress", y=X[:, 0])
+    assert "Which settings counted" in page and "Coverage" in page and "(promised 0.9)" in page
+    words = ["--target", "y", "--key", "who"]
+    page = page_of(tmp_path, X, *words, task="regress", y=X[:, 0], who=["p", "q"] * 750)
+    assert "Which settings counted" in page and "Means over the models" in page
+    words = ["--target", "y", "--model", "linear"]
+    page = page_of(tmp_path, X, *words, task="regress", y=X[:, 0])
+    assert "Which settings" not in page and "Coverage" not in page and ">scale<" in page
+
+
+def test_areas_are_the_weights_of_the_most_important_and_of_the_others(rng) -> None:
+    pytest.importorskip("bokeh", reason="needs bokeh: pip install onkel[report]")
+    from onkel.app.report.figures import stacked
+
+    weights = rng.dirichlet([5, 4, 3, 2, 2, 1, 1, 0.5, 0.5], size=20)
+    weights[:, 8] = 0.0
+    weights /= weights.sum(axis=1, keepdims=True)
+    drawn = stacked(np.arange(20.0), weights, [f"setting {i}" for i in range(9)])
+    assert [label for _, _, label in drawn.legend][-1] == "the other 3"
+    areas = [r for r in drawn.plot.renderers if hasattr(r, "data_source")]
+    tops = [np.array(r.data_source.data["y2"]) for r in areas]
+    np.testing.assert_allclose(tops[-1], 1.0)
+    first = int(drawn.legend[0][2].split()[-1])
+    np.testing.assert_allclose(tops[0], weights[:, first])
+    assert first == weights.mean(axis=0).argmax()
 
 
 def test_a_report_of_nothing(tmp_path) -> None:

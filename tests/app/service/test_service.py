@@ -12,7 +12,16 @@ import pytest
 from click.testing import CliRunner
 from helpers.serving import NAMES, Client, Process, examples, served, with_models
 
-from onkel import KernelRegressor, NoveltyDetector, files, losses
+from onkel import (
+    Classifier,
+    KernelRegressor,
+    LinearRegressor,
+    NoveltyDetector,
+    Regressor,
+    files,
+    kernels,
+    losses,
+)
 from onkel.app.cli import main
 from onkel.app.live.page import is_public
 from onkel.app.service import serve as server
@@ -66,6 +75,66 @@ def test_answers_equal_those_of_the_library(tmp_path):
         assert shown["loss"] == reg.diagnostics_["loss"] and shown["t"] == reg.t_
 
 
+def test_a_task_is_enough_and_answers_say_how_sure_they_are(tmp_path):
+    X, y, labels = examples(rows=120)
+    clf, reg = Classifier(), Regressor()
+    with served(tmp_path) as one:
+        client = one.client
+        made = [client.ok("POST", "/models", {"name": name, "task": task})["kind"]
+                for name, task in (("c", "classification"), ("r", "regression"), ("d", "novelty"))
+                ]  # fmt: skip
+        assert made == ["Classifier", "Regressor", "Detector"]
+        body = {"X": X.tolist(), "y": labels.tolist()}
+        found = client.ok("POST", "/models/c/predict-then-learn", body)
+        own = clf.predict_then_learn(X, labels)
+        assert found["values"][1:] == own.tolist()[1:] and found["values"][0] is None
+        assert found["probability"][0] is None
+        assert all(0.5 <= p <= 1 for p in found["probability"][1:])
+        found = client.ok("POST", "/models/c/predict", {"X": X.tolist()})
+        assert found["values"] == clf.predict(X).tolist()
+        assert found["probability"] == clf.predict_proba(X).max(axis=1).tolist()
+        found = client.ok("POST", "/models/r/predict-then-learn",
+                          {"X": X.tolist(), "y": y.tolist()})  # fmt: skip
+        want, low, high = reg.predict_then_learn(X, y, output="judgement")
+        assert found["values"] == want.tolist()
+        assert found["interval"] == np.stack([low, high], axis=-1).tolist()
+        lines = "\n".join(json.dumps({"x": x}) for x in X[:3].tolist()).encode()
+        _, _, data = client.send("POST", "/models/r/predict", lines, LINES)
+        told = [json.loads(line) for line in data.splitlines()]
+        assert [line["prediction"] for line in told] == reg.predict(X[:3]).tolist()
+        bounds = np.stack(reg.predict_interval(X[:3]), axis=-1)
+        assert [line["interval"] for line in told] == bounds.tolist()
+        shown = client.ok("GET", "/models/r")["diagnostics"]
+        assert shown["in_words"] == reg.diagnostics_["in_words"]
+        _, _, text = client.send("GET", "/metrics")
+        weights = re.findall(
+            r'onkel_member_weight\{model="r",member="(.+?)"\} (\S+)', text.decode()
+        )
+        assert [name for name, _ in weights] == shown["names"]
+        assert sum(float(w) for _, w in weights) == pytest.approx(1.0)
+        page = one.engine.board.changes("r")["numbers"]
+        assert page["members"] == shown["names"] and page["leads"] == shown["in_words"]
+        assert page["promised"] == 0.1 and sum(page["weights"]) == pytest.approx(1.0, abs=0.01)
+
+
+def test_a_self_tuning_model_of_ones_own_settings(tmp_path):
+    X, y, _ = examples()
+    gaussian = {"name": "gaussian", "gamma": 0.5}
+    members = [{"kind": "LinearRegressor"}, {"kind": "KernelRegressor", "kernel": gaussian}]
+    made = Regressor([LinearRegressor(), KernelRegressor(kernels.Gaussian(0.5))], nu=0.2)
+    with served(tmp_path) as one:
+        given = {"members": members, "nu": 0.2}
+        one.client.ok("POST", "/models", {"name": "r", "task": "regression", "parameters": given})
+        body = {"X": X.tolist(), "y": y.tolist()}
+        one.client.ok("POST", "/models/r/learn", body)
+        made.partial_fit(X, y)
+        data = one.client.send("GET", "/models/r/file")[2]
+        assert files.loads(data).weights_.tolist() == made.weights_.tolist()
+    with served(tmp_path) as one:  # as it was, from the log or a snapshot
+        found = one.client.ok("POST", "/models/r/predict", {"X": X.tolist()})
+        assert found["values"] == made.predict(X).tolist()
+
+
 def test_lines_of_json_are_a_batch(client):
     X, _, labels = examples(1)
     rows = [{"x": x, "y": label} for x, label in zip(X.tolist(), labels.tolist(), strict=True)]
@@ -116,6 +185,13 @@ def test_export_and_import_are_exact_and_never_run_code(client, tmp_path):
     greedy = files.dumps(NoveltyDetector(n_jobs=5000))
     status, error = client.refused("PUT", "/models/evil/file", greedy, **FILE)
     assert status == 422 and error["field"] == "parameters.n_jobs"
+    greedy = files.dumps(Regressor([LinearRegressor(), LinearRegressor(n_jobs=5000)]))
+    status, error = client.refused("PUT", "/models/evil/file", greedy, **FILE)
+    assert status == 422 and error["field"] == "parameters.members[1].n_jobs"
+    tuned = files.dumps(Regressor().partial_fit(X, y))
+    assert client.ok("PUT", "/models/tuned/file", tuned, **FILE)["kind"] == "Regressor"
+    assert client.send("GET", "/models/tuned/file")[2] == tuned
+    client.ok("DELETE", "/models/tuned")
     wider = files.dumps(Series(NoveltyDetector()))
     status, error = client.refused("PUT", "/models/evil/file", wider, **FILE)
     assert status == 422 and "does not do that" in error["message"]

@@ -125,7 +125,23 @@ def test_names_are_never_paths(client, untouched, name):
 
 BAD_MODELS = [
     ({"kind": "os.system"}, "kind"),
-    ({"kind": "Classifier"}, "kind"),
+    ({"kind": "Clasifier"}, "kind"),
+    ({"kind": None}, "task"),
+    ({"kind": None, "task": "detect"}, "task"),
+    ({"task": "regression"}, "task"),
+    ({"kind": "Classifier", "parameters": {"members": [{}]}}, ".members[0].kind"),
+    ({"kind": "Classifier", "parameters": {"members": ["linear"]}}, ".members[0].kind"),
+    ({"kind": "Classifier", "parameters": {"members": [{"kind": "KernelClassifier", "kernel":
+      {"name": "function"}}]}}, ".members[0].kernel.name"),
+    ({"kind": "Classifier", "parameters": {"members": [{"kind": "LinearClassifier", "q": 1}]}},
+     ".members[0]"),
+    ({"kind": "Regressor", "parameters": {"members": [{"kind": "LinearClassifier"}]}},
+     "parameters"),
+    ({"kind": "Regressor", "parameters": {"members": [{"kind": "LinearRegressor"}] * 65}},
+     ".members"),
+    ({"kind": "Regressor", "parameters": {"members": [{"kind": "KernelRegressor", "expansion":
+      {"name": "window", "terms": 10**9}}]}}, ".members[0].expansion.terms"),
+    ({"kind": "Regressor", "parameters": {"nu": 0}}, "parameters"),
     ({"parameters": {"nu": 2}}, "parameters"),
     ({"parameters": {"what": 2}}, "parameters"),
     ({"parameters": {"kernel": {"name": "function", "function": "exec"}}}, ".kernel.name"),

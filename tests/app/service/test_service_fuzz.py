@@ -23,6 +23,7 @@ PARAMETERS = {
     "nu": 0.1, "kernel": {"name": "laplacian", "gamma": 0.5}, "rule": "norma", "scale": False,
     "loss": {"name": "huber", "nu": 0.2}, "expansion": {"name": "window", "terms": 20}, "p": 3.0,
     "missing": "mean", "average": True, "warmup": 5, "class_weight": {"a": 2.0}, "n_jobs": 1,
+    "memory": 50, "share": 0.01, "members": [{"kind": "LinearClassifier", "loss": "logistic"}],
 }  # fmt: skip
 
 
@@ -55,6 +56,10 @@ class Fuzzer:
             needed = name in schema.get("required", ())
             if self.rng.random() < (0.98 if needed else 0.4):
                 found[name] = self._named(name, inner, depth)
+        if "kind" in schema.get("properties", ()) and self.rng.random() < 0.95:  # one of the two
+            word = self.pick(["kind", "task"])
+            found = {k: v for k, v in found.items() if k not in ("kind", "task")}
+            found[word] = self.pick(schema["properties"][word]["enum"][:-1])
         if not found and depth:
             found = {self.pick(["a", "b"]): self.value({"type": "number"})}
         if self.rng.random() < 0.02:

@@ -1,17 +1,20 @@
-/* The charts: one Bokeh source for all of them, which gains a few points ten times a second. */
+/* The charts: each has a Bokeh source of its own, all of which gain a few points ten times a second. */
 "use strict";
 
 const Charts = (() => {
   const BLUE = "#0072b2", SKY = "#56b4e9", GREEN = "#009e73", AMBER = "#e69f00", RED = "#d55e00", INK = "#1f2933";
+  /* One for each setting of a self-tuning model; there may be more of them than colours. */
+  const SHADES = [BLUE, AMBER, GREEN, RED, SKY, "#cc79a7", "#f0e442", "#8c6bb1", "#6b7680", "#a6761d", "#1f2933", "#b2df8a"];
   const KEPT = 600;
-  const COLUMNS = ["t", "low", "high", "mean", "limit", "peak", "promised", "realised", "recent", "terms", "drift", "speed"];
   /* Scores that are log p are drawn as powers of ten, and named; rarer than the last is drawn there. */
   const RARITIES = [[0, "1 in 1"], [-2, "1 in 100"], [-4, "1 in 10 000"], [-6, "1 in a million"], [-9, "1 in a billion"],
     [-12, "1 in a trillion"]];
   const SCORES = ["low", "high", "mean", "limit", "peak"];
   const power = (v) => v === null || v === undefined ? v : Math.max(v / Math.LN10, -12);
   const there = () => Boolean(window.Bokeh && Bokeh.Plotting);
-  let source = null, last = -1, recent = [], rarity = false;
+  let sources = [], last = -1, recent = [], rarity = false, settings = 0;
+  const shade = (i) => SHADES[i % SHADES.length];
+  const SUMS = (count) => Array.from({length: count + 1}, (_, i) => `sum${i}`);
 
   function figure(id, label, format) {
     const box = document.getElementById(id);
@@ -50,8 +53,35 @@ const Charts = (() => {
     y.major_label_overrides = new Map(RARITIES);
   }
 
-  function start(task, rare) {
+  /* A source for one chart: Bokeh lets no two documents share one. */
+  function fresh(names) {
+    const source = new Bokeh.ColumnDataSource({data: Object.fromEntries(names.map((c) => [c, []]))});
+    sources.push(source);
+    return source;
+  }
+  const line = (plot, source, y, line_color, line_width) => plot.line({x: f("t"), y: f(y), source, line_color, line_width});
+
+  /* The weights of all settings, one on top of the other: together they are 1. */
+  function drawWeights() {
+    const plot = figure("members", null, "0%"), source = fresh(["t", ...SUMS(settings)]);
+    plot.y_range = new Bokeh.Range1d({start: 0, end: 1});
+    for (let i = 0; i < settings; i++) {
+      plot.varea({x: f("t"), y1: f(`sum${i}`), y2: f(`sum${i + 1}`), source, fill_color: shade(i), fill_alpha: 0.85});
+    }
+  }
+
+  function sums(weights) {
+    const found = {};
+    if (!settings || !weights) return found;
+    let sum = found.sum0 = 0;
+    const total = weights.reduce((a, w) => a + w, 0) || 1;
+    weights.forEach((w, i) => { found[`sum${i + 1}`] = sum += w / total; });
+    return found;
+  }
+
+  function start(task, rare, members) {
     rarity = rare;
+    settings = members;
     last = -1;
     recent = [];
     if (!there()) {
@@ -61,21 +91,26 @@ const Charts = (() => {
       }
       return;
     }
-    source = new Bokeh.ColumnDataSource({data: Object.fromEntries(COLUMNS.map((c) => [c, []]))});
+    sources = [];
     const label = {novelty: "score", classification: "share of mistakes", regression: "size of the error"}[task];
-    const score = figure("score", rarity ? "a usual row in so many" : label);
-    if (rarity) nameRarities(score);
-    if (task !== "classification") score.varea({x: f("t"), y1: f("low"), y2: f("high"), source, fill_color: BLUE, fill_alpha: 0.25});
-    score.line({x: f("t"), y: f("mean"), source, line_color: BLUE, line_width: 1.5});
-    score.step({x: f("t"), y: f("limit"), source, line_color: INK, line_width: 2, mode: "before"});
-    if (task !== "classification") score.scatter({x: f("t"), y: f("peak"), source, size: 6, fill_color: RED, line_color: "white"});
-    const rate = figure("rate", null, "0.[00]%");
-    rate.line({x: f("t"), y: f("recent"), source, line_color: SKY, line_width: 1.5});
-    rate.line({x: f("t"), y: f("realised"), source, line_color: BLUE, line_width: 2.5});
+    drawScores(figure("score", rarity ? "a usual row in so many" : label), task);
+    if (settings) drawWeights();
+    const rate = figure("rate", null, "0.[00]%"), source = fresh(["t", "recent", "realised", "promised"]);
+    line(rate, source, "recent", SKY, 1.5);
+    line(rate, source, "realised", BLUE, 2.5);
     rate.line({x: f("t"), y: f("promised"), source, line_color: INK, line_width: 2, line_dash: [6, 4]});
-    figure("speed", null, "0.[0]a").line({x: f("t"), y: f("speed"), source, line_color: GREEN, line_width: 2});
-    figure("terms", null, "0,0").line({x: f("t"), y: f("terms"), source, line_color: BLUE, line_width: 2});
-    figure("drift", "spreads", "0.[00]").line({x: f("t"), y: f("drift"), source, line_color: AMBER, line_width: 2});
+    line(figure("speed", null, "0.[0]a"), fresh(["t", "speed"]), "speed", GREEN, 2);
+    line(figure("terms", null, "0,0"), fresh(["t", "terms"]), "terms", BLUE, 2);
+    line(figure("drift", "spreads", "0.[00]"), fresh(["t", "drift"]), "drift", AMBER, 2);
+  }
+
+  function drawScores(plot, task) {
+    const source = fresh(["t", ...SCORES]), banded = task !== "classification";
+    if (rarity) nameRarities(plot);
+    if (banded) plot.varea({x: f("t"), y1: f("low"), y2: f("high"), source, fill_color: BLUE, fill_alpha: 0.25});
+    line(plot, source, "mean", BLUE, 1.5);
+    plot.step({x: f("t"), y: f("limit"), source, line_color: INK, line_width: 2, mode: "before"});
+    if (banded) plot.scatter({x: f("t"), y: f("peak"), source, size: 6, fill_color: RED, line_color: "white"});
   }
 
   /* The share of marks over the last five seconds or so. */
@@ -87,17 +122,18 @@ const Charts = (() => {
   }
 
   function add(buckets, flip) {
-    const fresh = buckets.filter((b) => b.number > last && b.rows > 0);
-    if (!fresh.length) return;
-    last = fresh[fresh.length - 1].number;
+    const added = buckets.filter((b) => b.number > last && b.rows > 0);
+    if (!added.length) return;
+    last = added[added.length - 1].number;
     const rate = (v) => v === null || v === undefined ? NaN : flip ? 1 - v : v;
-    const data = Object.fromEntries(COLUMNS.map((c) => [c, []]));
-    for (const b of fresh) {
+    const points = added.map((b) => {
       const scores = rarity ? Object.fromEntries(SCORES.map((c) => [c, power(b[c])])) : {};
-      const point = {...b, ...scores, recent: rate(late(b)), promised: rate(b.promised), realised: rate(b.realised)};
-      for (const c of COLUMNS) data[c].push(point[c] ?? NaN);
+      return {...b, ...scores, ...sums(b.weights), recent: rate(late(b)), promised: rate(b.promised), realised: rate(b.realised)};
+    });
+    for (const source of sources) {
+      const names = Object.keys(source.data);
+      source.stream(Object.fromEntries(names.map((c) => [c, points.map((p) => p[c] ?? NaN)])), KEPT);
     }
-    if (source) source.stream(data, KEPT);
   }
-  return {start, add, there};
+  return {start, add, there, shade};
 })();

@@ -16,7 +16,7 @@
   };
   let token = sessionStorage.getItem("onkel-token") || "";
   let model = new URLSearchParams(location.search).get("model") || "";
-  let task = "", rarity = false, paused = false, ending = null, waiting = [], latest = null, drawn = 0, seen = -1, spoken = 0;
+  let task = "", rarity = false, members = [], paused = false, ending = null, waiting = [], latest = null, drawn = 0, seen = -1, spoken = 0;
 
   const headers = () => token ? {Authorization: `Bearer ${token}`} : {};
   const number = (v, digits = 3) => v === null || v === undefined || !isFinite(v) ? "–"
@@ -49,9 +49,18 @@
     }));
   }
 
+  /* The settings of a self-tuning model, each with its colour; of other models nothing. */
+  function settings(names) {
+    members = names;
+    $("members-card").hidden = !names.length;
+    legend("members-legend", names.map((name) => ["band", name]));
+    [...$("members-legend").children].forEach((item, i) => { item.firstChild.style.background = Charts.shade(i); });
+  }
+
   function begin(found) {
     task = found.task;
     rarity = Boolean(found.numbers.rarity);
+    settings(found.numbers.members || []);
     const words = WORDS[rarity ? "rarity" : task];
     $("title").replaceChildren(found.model, " ");
     const small = document.createElement("small");
@@ -67,7 +76,7 @@
     legend("speed-legend", [["green", "examples per second"]]);
     legend("terms-legend", [["", "terms"]]);
     legend("drift-legend", [["amber", "largest drift of a mean, in spreads"]]);
-    Charts.start(task, rarity);
+    Charts.start(task, rarity, members.length);
     seen = -1;
   }
 
@@ -155,7 +164,8 @@
   function draw() {
     const found = latest;
     if (!found || paused || document.hidden) return;
-    if (found.task !== task || found.model !== model || Boolean(found.numbers.rarity) !== rarity) {
+    const other = (found.numbers.members || []).join() !== members.join();
+    if (found.task !== task || found.model !== model || Boolean(found.numbers.rarity) !== rarity || other) {
       model = found.model;
       begin(found);
     }
@@ -166,6 +176,7 @@
       drawn = performance.now();
       moments(found.drift);
       describe(found);
+      if ($("leads").textContent !== (found.numbers.leads || "")) $("leads").textContent = found.numbers.leads || "";
     }
     if (found.alerts && found.told !== seen) {
       seen = found.told;
