@@ -254,5 +254,7 @@ def mixture_row(mixture: Mixture) -> MixtureRow | None:
         return None
     if not all(np.isinf(p.rule.duration) and p.targets.known.all() for p, _ in mixture.parts):
         return None
-    ready = mixture.t > 0 and all(p.in_lane if isinstance(p, Bank) else p.single_row() is not None for p in others)
+    ready = mixture.t > 0 and all(
+        p.in_lane if isinstance(p, Bank) else p.single_row() is not None for p in others
+    )
     return MixtureRow(mixture) if ready else None
