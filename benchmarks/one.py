@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable
 from functools import partial
@@ -12,6 +13,8 @@ import common
 import numpy as np
 import workloads
 from common import median, ratio
+
+from onkel import Classifier, Regressor
 
 TERMS, FEATURES = 300, 50
 CALLS = 200
@@ -34,6 +37,8 @@ def onkel_calls() -> dict[str, Call]:
     """Return onkel's ways to take one NumPy row."""
     model = workloads.full_regressor(FEATURES, "float64", TERMS)
     detector = workloads.full_detector(FEATURES, "float64", TERMS)
+    classifier = workloads.mixture(Classifier, FEATURES, TERMS)
+    mixed = workloads.mixture(Regressor, FEATURES, TERMS)
     return {
         "learn_one": model.learn_one,
         "predict_one": lambda x, y: model.predict_one(x),
@@ -43,6 +48,10 @@ def onkel_calls() -> dict[str, Call]:
         "learn_one, ALMA, ten classes": _labelled(
             workloads.full_of_classes(FEATURES, TERMS, "alma")
         ),
+        "learn_one, Classifier()": _anew(classifier, lambda y: 1.0 if y > 0 else -1.0),
+        "predict_one, Classifier()": lambda x, y: classifier.predict_one(x),
+        "learn_one, Regressor()": _anew(mixed, float),
+        "predict_one, Regressor()": lambda x, y: mixed.predict_one(x),
     }
 
 
@@ -50,6 +59,17 @@ def _labelled(model: Any) -> Call:
     """Return learn_one with words as labels, ten of them."""
     words = np.array([f"class {i}" for i in range(10)])
     return lambda x, y: model.learn_one(x, words[int(1e6 * y) % 10])
+
+
+def _anew(model: Any, target: Callable[[float], float]) -> Call:
+    """Return learn_one of a copy, anew in every round: the window holds more than is there."""
+    copies: list[Any] = []
+
+    def learn(x: Any, y: float) -> None:
+        copies.append(copy.deepcopy(model) if len(copies) % CALLS == 0 else copies[-1])
+        copies[-1].learn_one(x, target(y))
+
+    return learn
 
 
 def loop_calls() -> dict[str, Call]:
@@ -93,6 +113,7 @@ def tables(report: dict[str, Any]) -> list[tuple[str, list[common.Row]]]:
     pairs = {"learn_one": "learn", "partial_fit": "learn", "predict_one": "predict"}
     rows = []
     pairs |= {"score_one": "predict"} | {n: "learn" for n in r if n.startswith("learn_one,")}
+    pairs |= {n: "predict" for n in r if n.startswith("predict_one,")}
     for name, kind in pairs.items():
         row: common.Row = {"call": name, "us": median(r[name])}
         row["NumPy loop / onkel"] = ratio(r[f"loop {kind}"], r[name])

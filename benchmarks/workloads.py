@@ -7,7 +7,7 @@ from typing import Any
 import common  # first: it sets the number of BLAS threads
 import numpy as np
 
-from onkel import KernelClassifier, KernelRegressor, NoveltyDetector
+from onkel import Classifier, KernelClassifier, KernelRegressor, NoveltyDetector, Regressor
 from onkel.expansions import Window
 from onkel.rules import Norma
 
@@ -71,6 +71,17 @@ def full_detector(d: int, dtype: str, terms: int) -> NoveltyDetector:
     """Return a detector whose window is full; half of the rows are stored."""
     model = NoveltyDetector(support=0.5, expansion=Window(terms=terms), scale=False)
     return model.partial_fit(regression(d, dtype, 4 * terms)[0])
+
+
+def mixture(kind: type[Classifier | Regressor], d: int, terms: int) -> Any:
+    """Return a default mixture that has stored so many points; labels are a target's signs."""
+    X, y = regression(d, "float64", 4 * terms)
+    model, targets = kind(), np.sign(y) if kind is Classifier else y
+    for row, target in zip(X, targets, strict=True):
+        model.partial_fit(row[None], [target])
+        if model.n_terms_ >= terms:
+            break
+    return model
 
 
 class Loop:

@@ -146,6 +146,8 @@ class MixtureRow:
         self.answers = np.zeros((members, outputs))
         self.until = min(next_refresh(p.t, p.rule.memory) for p, _ in mixture.parts)
         self.planned = 0
+        self.waiting = [p for p, _ in mixture.parts if p.awaits_units]
+        """Parts to which a row may bring a unit on which steps depend: that is not for here."""
         parts = sorted(mixture.parts, key=_place)
         held = [i for _, numbers in parts for i in numbers]
         at = np.argsort(held)[:, None] * outputs
@@ -188,6 +190,8 @@ class MixtureRow:
         if t >= self.planned and not self._plan(t):
             return False
         row = self._plain(row)
+        if self.waiting and self._brings_news(row):
+            return False
         try:
             if self.linear is not None and not self.linear.attempt(row, self.y, t):
                 return False
@@ -220,6 +224,11 @@ class MixtureRow:
             self.found.take(self.places, out=self.answers, mode="clip")
             self.scores = self.mixture._look_one(self.answers)
         return bool(fine)
+
+    def _brings_news(self, row: Any) -> bool:
+        if row is None or row.shape != self.mixture.moments.mean.shape:
+            return True
+        return any(not part.quiet_rows(row[None], 1) for part in self.waiting)
 
     def _told(self, y: Any) -> bool:
         """Take the targets; False if they are not one for each output."""
@@ -279,7 +288,9 @@ def mixture_row(mixture: Mixture) -> MixtureRow | None:
     others = [p for p, _ in mixture.parts if not is_linear(p)]
     if sum(not isinstance(p, Bank) for p in others) > 1 or not mixture.columns:
         return None
-    if not all(p.units_known and np.isinf(p.rule.duration) for p, _ in mixture.parts):
+    if not all(np.isinf(p.rule.duration) and p.targets.known.all() for p, _ in mixture.parts):
         return None
-    ready = all(p.in_lane if isinstance(p, Bank) else p.single_row() is not None for p in others)
+    ready = mixture.t > 0 and all(
+        p.in_lane if isinstance(p, Bank) else p.single_row() is not None for p in others
+    )
     return MixtureRow(mixture) if ready else None

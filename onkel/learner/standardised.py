@@ -99,15 +99,32 @@ class Standardised(Refusals):
     @property
     def units_known(self) -> bool:
         """Whether rows need not be looked at one by one for the units that they bring."""
-        features = not (self.rule.divides and self.settings.scale) or bool(self.known.all())
-        return self.t > 0 and features and bool(self.targets.known.all())
+        return self.t > 0 and not self.awaits_units and bool(self.targets.known.all())
+
+    @property
+    def awaits_units(self) -> bool:
+        """Whether a feature's first difference would be its unit at once (:meth:`_meet_units`)."""
+        return self.rule.divides and self.settings.scale and not self.known.all()
+
+    def news(self, X: Array) -> Array:
+        """Return where rows bring a feature its first difference."""
+        size, mean = np.abs(X - self.moments.mean), np.abs(self.moments.mean)
+        noise = np.maximum(8 * self.moments.eps * mean, SMALLEST_SPREAD)
+        return ~self.known & (size > noise)
+
+    def quiet_rows(self, X: Any, rows: int) -> int:
+        """Return how many of the first `rows` come before one that brings such a difference."""
+        if not self.awaits_units:
+            return rows
+        new = self.news(np.asarray(self.filled(X[:rows]), np.float64)).any(axis=1)
+        return int(np.argmax(new)) if new.any() else rows
 
     def begin_block(self, batch: Batch) -> int:
         """Meet the first row, give targets their units; return how many rows may come at once."""
         if self.t == 0:
             self._meet(batch.X[:1][0], batch.Y[0])
         self.targets, size = self.targets.before_news(batch.Y)
-        if self.rule.divides and self.settings.scale and self.t and not self.known.all():
+        if self.t and self.awaits_units:
             size = self._meet_units(np.asarray(batch.X[:size], np.float64))
         return size
 
@@ -124,15 +141,14 @@ class Standardised(Refusals):
         by k(x, x) would give a row in a wrong unit a weight without bound. The row was predicted
         before that.
         """
-        size = np.abs(X - self.moments.mean)
-        noise = np.maximum(8 * self.moments.eps * np.abs(self.moments.mean), SMALLEST_SPREAD)
-        new = ~self.known & (size > noise)
+        new = self.news(X)
         rows = [*np.flatnonzero(new.any(axis=1)).tolist(), len(X)]
         if rows[0] > 0:
             return rows[0]
         self.first_score = self.unit_scores(X[:1].astype(self.dtype))
         self.known = self.known | new[0]
-        spread = np.where(new[0], size[0], 1.0 / (self.frame.width * self.frame.unit))
+        size = np.abs(X[0] - self.moments.mean)
+        spread = np.where(new[0], size, 1.0 / (self.frame.width * self.frame.unit))
         self.state = self.state.copy()
         self.reframe(self.frame.standardised(self.frame.mean, spread, X[0]))
         self.settle()

@@ -162,6 +162,28 @@ def test_rows_far_from_where_the_model_began(rng, name):
     np.testing.assert_allclose(score(one, X[-50:]), score(block, X[-50:]), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["default", "small_ring", "number"])
+def test_features_that_vary_late(rng, name, quick):
+    """A feature's first difference is its unit at once; rows before and after it are quick."""
+    X, y = stream(rng, name)
+    X = np.column_stack([X, np.zeros(ROWS), np.ones(ROWS)])
+    X[130::20, 3] = 1.0
+    X[200:, 4] = rng.normal(size=ROWS - 200)
+    one, block, ten = (MODELS[name]() for _ in range(3))
+    one.partial_fit(X[:90], y[:90])
+    for i in range(90, ROWS):
+        one.learn_one(X[i], y[i])
+    block.partial_fit(X, y)
+    for i in range(0, ROWS, 10):
+        ten.partial_fit(X[i : i + 10], y[i : i + 10])
+    np.testing.assert_allclose(score(one, X), score(block, X), rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(score(ten, X), score(block, X), rtol=1e-8, atol=1e-9)
+    if COMPILED:
+        assert quick[0] > (0.3 if name == "small_ring" else 0.9) * (ROWS - 90)
+    with pytest.raises(ValueError):
+        one.learn_one(X[0, :4], y[0])
+
+
 def test_a_late_class_between_single_rows(rng):
     X, y = stream(rng, "three")
     late = np.where(y == 2, np.where(np.arange(ROWS) < 250, 0, 2), y)

@@ -27,8 +27,8 @@ constexpr int64_t kBankFlush = 16;  // panels whose sums stay in the rows' own t
 // kernel values come from `value(place in the tile)`, straight out of registers. Two rows share
 // each load of a coefficient where there are registers for it.
 template <class T, int R, class Value>
-inline void add_columns(const T* coef, int64_t first, int64_t last, typename Simd<T>::Vec* sums,
-                        Value value) {
+inline void add_some(const T* coef, int64_t first, int64_t last, typename Simd<T>::Vec* sums,
+                     Value value) {
   using V = typename Simd<T>::Vec;
   constexpr int W = Simd<T>::width, N = kLanes / W, P = kBytes == 64 && R % 2 == 0 ? 2 : 1;
   for (int r = 0; r < R; r += P) {
@@ -45,6 +45,19 @@ inline void add_columns(const T* coef, int64_t first, int64_t last, typename Sim
       for (int i = 0; i < P; ++i) sums[c * R + r + i] = sum[i];
     }
   }
+}
+
+constexpr int64_t kFewColumns = 8;  // whose coefficients and sums stay in the first-level cache
+
+// The same a few columns at a time; `value` leaves what it gives in `values`.
+template <class T, int R, class Value>
+inline void add_columns(const T* coef, int64_t first, int64_t last, typename Simd<T>::Vec* sums,
+                        const T* values, Value value) {
+  using V = typename Simd<T>::Vec;
+  const auto upto = [last](int64_t c) { return std::min(c + kFewColumns, last); };
+  add_some<T, R>(coef, first, upto(first), sums, value);
+  for (int64_t c = upto(first); c < last; c = upto(c))
+    add_some<T, R>(coef, c, upto(c), sums, [=](int at) { return load<V>(values + at); });
 }
 
 inline bool is_exponential(Program p) {
@@ -72,7 +85,7 @@ inline void add_kernel(const Programs& programs, int64_t i, Tile<T, R>& tile, co
   T* values = tile.slot[0];
   const int squared = i ? squarings(programs.of[i - 1], program) : -1;
   if (squared > 0) {
-    add_columns<T, R>(coef, first, last, sums, [=](int at) {
+    add_columns<T, R>(coef, first, last, sums, values, [=](int at) {
       V k = load<V>(values + at);
       for (int n = 0; n < squared; ++n) k = k * k;
       store(values + at, k);
@@ -82,7 +95,7 @@ inline void add_kernel(const Programs& programs, int64_t i, Tile<T, R>& tile, co
     with_formula<T>(program.nodes[0], [&](auto op, auto formula) {
       if constexpr (op.row.exponential) {
         const T* dist = picked<op.row.reads>(tile.dot, tile.dist2, tile.dist1);
-        add_columns<T, R>(coef, first, last, sums, [=](int at) {
+        add_columns<T, R>(coef, first, last, sums, values, [=](int at) {
           const V k = formula(load<V>(dist + at));
           store(values + at, k);
           return k;
@@ -91,7 +104,8 @@ inline void add_kernel(const Programs& programs, int64_t i, Tile<T, R>& tile, co
     });
   } else {
     evaluate<T, R>(tile, program);
-    add_columns<T, R>(coef, first, last, sums, [=](int at) { return load<V>(values + at); });
+    add_columns<T, R>(coef, first, last, sums, values,
+                      [=](int at) { return load<V>(values + at); });
   }
 }
 

@@ -29,11 +29,11 @@ class BankLane:
     """Rows in place, as many as go without anything unusual."""
 
     def reach(self, learner: Bank, batch: Batch) -> int:
-        """Return how many rows may be tried."""
-        if not (learner.in_lane and learner.units_known):
+        """Return how many rows may be tried: none that brings a unit on which steps depend."""
+        if not (learner.in_lane and learner.t and learner.targets.known.all()):
             return 0
         room = learner.window.cap - learner.terms.count
-        return min(len(batch.Y), AHEAD, max(room, LEAST))
+        return learner.quiet_rows(batch.X, min(len(batch.Y), AHEAD, max(room, LEAST)))
 
     def learn(self, learner: Bank, batch: Batch, call: Transaction) -> Learned | None:
         """Learn rows up to the first that is unusual; None if that is the first of all."""
