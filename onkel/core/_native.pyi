@@ -538,6 +538,7 @@ def bank_lane(
     state: Doubles,
     block: BankBlockF,
     out: BlockOutput,
+    at_once: int,
     threads: int,
 ) -> int: ...
 @overload
@@ -549,6 +550,7 @@ def bank_lane(
     state: Doubles,
     block: BankBlockD,
     out: BlockOutput,
+    at_once: int,
     threads: int,
 ) -> int: ...
 @overload

@@ -177,16 +177,17 @@ def members_of(programs: list[Program], members: list[MemberStepper], outputs: i
 
 def lane(
     members: Any, bound: tuple[Any, Any], ring: Any, state: Array, block: BankBlock,
-    out: core.BlockOutput, threads: int = 1,
+    out: core.BlockOutput, at_once: int, threads: int = 1,
 ) -> int:  # fmt: skip
     """Learn rows in place while nothing unusual happens (``src/bank_lane.hpp``); return how many.
 
-    `bound` is frame and terms; `ring` moves on with the terms, and none go.
+    `bound` is frame and terms; `ring` moves on with the terms, of which the oldest go where it is
+    full: `at_once` of them.
     """
     compiled = core.compiled
     made = compiled.BankBlockF if block.x.dtype == core.SINGLE else compiled.BankBlockD
     return compiled.bank_lane(
-        members, *bound, ring, state, made(*block), compiled.BlockOutput(*out), threads
+        members, *bound, ring, state, made(*block), compiled.BlockOutput(*out), at_once, threads
     )
 
 

@@ -356,12 +356,16 @@ class DenseTerms:
         self.head, self.count = ring.head, ring.count
         return done
 
-    def ring_for(self, window: BoundWindow, rows: int, oldest: int) -> Any:
-        """Make room for so many rows, note what they may overwrite; return the core's ring."""
+    def ring_for(self, window: BoundWindow, rows: int, oldest: int, more: int = 0) -> Any:
+        """Make room for so many rows, note what they may overwrite; return the core's ring.
+
+        `more` terms may go beyond those that they push out.
+        """
         if min(self.count + rows, window.cap) > len(self.births):
             self._grow(min(self.count + rows, window.cap))
         if self.undo_log is not None:
-            self._note_ring(window.budget.may_go(self, rows, window.cap, oldest), rows)
+            going = window.budget.may_go(self, rows, window.cap, oldest) + more
+            self._note_ring(min(going, self.count), rows)
         return core.ring_of(self.head, self.count, window.cap, window.budget.code)
 
     def _note_ring(self, going: int, coming: int) -> None:

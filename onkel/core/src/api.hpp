@@ -164,14 +164,15 @@ struct BankMember {
   int64_t kernel;
 };
 
-// The same for a bank: outputs stand member by member. The ring is not full, and `rows` learned
-// fill it at most. `program`, `loss`, `rule` and what goes with them are not looked at.
+// The same for a bank: outputs stand member by member. The ring is not
+// full. `program`, `loss`, `rule` and what goes with them are not looked at.
 template <class T>
 struct BankLane : Lane<T> {
   Programs programs;
   const BankMember* members;  // in the order of their kernels
   int64_t sharing, outputs;   // members, and outputs of each
   int64_t stride;             // eta and lam are [members][stride]; y is [rows][outputs]
+  int64_t at_once;            // terms that go when the ring is full; 0: that is the caller's
 };
 
 // What a detector was asked for (onkel/core/density.py says what each number means).

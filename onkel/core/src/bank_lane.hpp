@@ -2,8 +2,8 @@
 // nothing unusual happens. Sums over the stored terms and the rows among themselves are made once
 // for all members; then come the scalar steps, member by member; then the terms are written. What
 // they cannot do (a wipe, a step that is not finite, more terms than there is room for) is left
-// undone for the caller (onkel/learner/engines/bank.py). No term goes: a ring that has become full
-// is left to the caller too.
+// undone for the caller (onkel/learner/engines/bank.py). No term goes inside a block; a ring that
+// has become full lets some go at once.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -196,6 +196,30 @@ inline bool learn_members(BankLane<T>& k, BankScratch<T, R>& m, const Needs& nee
   return true;
 }
 
+// Lets the oldest terms go, and books what the members lose by it at most.
+template <class T>
+inline void let_go(BankLane<T>& k) {
+  const int64_t n = std::min(k.at_once, k.count);
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t slot = slot_of(k, i), first = slot / kLanes * k.columns * kLanes + slot % kLanes;
+    for (int64_t m = 0; m < k.sharing; ++m) {
+      const Program program = k.programs.of[k.members[m].kernel];
+      const double norm = static_cast<double>(k.norms[slot]),
+                   size = std::sqrt(std::max(evaluate_one(program, norm, 0, 0), 0.0));
+      for (int64_t c = m * k.outputs; c < (m + 1) * k.outputs; ++c) {
+        double* s = k.state + c * onkel::kFields;
+        s[onkel::kFieldDropped] +=
+            std::fabs(s[onkel::kFieldScale] * k.coef[first + c * kLanes]) * size;
+      }
+    }
+  }
+  drop_terms(k, n);
+  for (int64_t i = 0; i < n; ++i) {  // they stood just before where terms begin now
+    const int64_t slots = k.capacity * kLanes;
+    set_weights(k, (k.head + slots - 1 - i) % slots, true);  // of coefficients that are 0
+  }
+}
+
 // How many tiles at a time is a matter of how much there is to sum, never of the threads: the bits
 // are the same for any number of them.
 template <class T, int R>
@@ -216,6 +240,7 @@ inline void learn_bank_rows(BankLane<T>& k) {
     if (!learn_members<T, R>(k, *memory, needs, k.done, n, share)) return;
     k.done += n;
     if (must_fold(k)) return;
+    if (k.count >= k.cap && k.at_once > 0) let_go(k);
   }
 }
 

@@ -81,8 +81,9 @@ struct BankBlock {
 template <class T>
 int64_t bank_lane(const Members& members, const Frame<T>& frame, const Terms<T>& terms, Ring& ring,
                   const Out<double>& state, const BankBlock<T>& block, const BlockOutput& out,
-                  int threads) {
+                  int64_t at_once, int threads) {
   auto k = bank_lane_of(members, frame, terms, ring, state);
+  k.at_once = at_once;
   k.rows = k.stride = whole(block.x.shape(0));
   require(whole(block.x.shape(1)) == k.d && whole(block.y.shape(1)) == k.outputs &&
               whole(block.eta.shape(0)) == k.sharing,
@@ -102,6 +103,7 @@ int64_t bank_lane(const Members& members, const Frame<T>& frame, const Terms<T>&
   k.threads = threads;
   nb::gil_scoped_release release;
   run(k);
+  ring.head = k.head;
   ring.count = k.count;
   return k.done;
 }
@@ -256,7 +258,7 @@ void bind_type(nb::module_& m) {
                     const In<double>&>(),
            "first_trial"_a, "x"_a, "y"_a, "weight"_a, "eta"_a, "lam"_a);
   m.def("bank_lane", &bank_lane<T>, "members"_a, "frame"_a, "terms"_a, "ring"_a, written("state"),
-        "block"_a, "out"_a, "threads"_a);
+        "block"_a, "out"_a, "at_once"_a, "threads"_a);
   nb::class_<BankOne<T>>(m, named<T>("BankOne").c_str())
       .def(nb::init<const Members&, const Frame<T>&, const Terms<T>&, const Ring&,
                     const Out<double>&, const Targets&, const Moments*, const Moments*,

@@ -21,9 +21,6 @@ from onkel.learner.transaction import Transaction
 if TYPE_CHECKING:
     from onkel.learner.bank import Bank
 
-LEAST = 512
-"""Rows that are handed over even where the ring has less room: few of them may be stored."""
-
 
 class BankLane:
     """Rows in place, as many as go without anything unusual."""
@@ -32,21 +29,22 @@ class BankLane:
         """Return how many rows may be tried: none that brings a unit on which steps depend."""
         if not (learner.in_lane and learner.t and learner.targets.known.all()):
             return 0
-        room = learner.window.cap - learner.terms.count
-        return learner.quiet_rows(batch.X, min(len(batch.Y), AHEAD, max(room, LEAST)))
+        cap = learner.window.cap
+        most = max(cap - learner.terms.count, cap // 2, 1)  # no place is written to twice
+        return learner.quiet_rows(batch.X, min(len(batch.Y), AHEAD, most))
 
     def learn(self, learner: Bank, batch: Batch, call: Transaction) -> Learned | None:
         """Learn rows up to the first that is unusual; None if that is the first of all."""
-        n, cap = len(batch.Y), learner.window.cap
+        n, at_once = len(batch.Y), learner.window.budget.at_once(learner.window.cap)
         call.protect(min(HANDFUL, n))
         if n > 1 or (learner.t + 1) % EVERY == 0:
             learner.terms = learner.terms.following(batch.X[0])
         terms = learner.terms
         score, limit = np.empty((2, n, learner.columns))
-        ring = terms.ring_for(learner.window, min(n, cap - terms.count), 0)
+        ring = terms.ring_for(learner.window, n, 0, at_once)
         done = core_bank.lane(
             learner.native(), terms.bound(), ring, learner.state, _block(learner, batch),
-            BlockOutput(score, limit, np.zeros(n, np.uint8)), learner.settings.threads,
+            BlockOutput(score, limit, np.zeros(n, np.uint8)), at_once, learner.settings.threads,
         )  # fmt: skip
         if not done:
             return None
