@@ -53,6 +53,8 @@ else:
 TITLE = "The front door: onkel as it comes, and its peers"
 KEPT, TRIED = harness.REPORTS / "front_door", harness.REPORTS / "front_door_tried"
 """Of whole streams, and of their first rows alone."""
+BLOCK = 1000
+"""Rows in a call; what is said does not depend on it."""
 Kept = dict[str, Any]
 
 
@@ -88,15 +90,26 @@ OURS: dict[str, dict[str, Callable[[], Any]]] = {
 
 def ours(name: str, stream: Stream) -> Said:
     """Run a model of onkel as it comes; a second run for probabilities, where it has them."""
-    model = OURS[stream.task][name]()
+    model, n, answers, weights = OURS[stream.task][name](), len(stream.y), [], []
     began = time.process_time()
-    answers = np.asarray(model.predict_then_learn(stream.X, stream.y))
+    for a in range(0, n, BLOCK):
+        rows = slice(a, a + BLOCK)
+        answers.append(np.asarray(model.predict_then_learn(stream.X[rows], stream.y[rows])))
+        weights.append(getattr(model, "weights_", None))
     seconds = time.process_time() - began
     p = None
     if stream.task != NUMBERS and hasattr(model, "predict_proba"):
         again = OURS[stream.task][name]()
         p = again.predict_then_learn(stream.X, stream.y, output="probability")
-    return Said(answers, p, seconds)
+    mean = None if weights[0] is None else np.mean(weights, axis=0).tolist()
+    return Said(np.concatenate(answers), p, seconds, mean)
+
+
+def members(task: str) -> list[str]:
+    """Return the members of the default bank in words, as they are for one feature."""
+    model = next(iter(OURS[task].values()))()
+    model.partial_fit(np.array([[0.0], [1.0]]), np.array([0, 1]))
+    return [repr(member) for member in model.members_]
 
 
 # -- measured once, and kept -----------------------------------------------------------------------
@@ -138,7 +151,7 @@ def measured(name: str, stream: Stream) -> Kept:
     return {
         "stream": stream.name, "method": name, "task": stream.task, "of": len(stream.y),
         "rows": rows, "d": stream.d, "classes": stream.classes, "seconds": said.seconds,
-        "about": stream.about, "digest": digest(stream), **found,
+        "weights": said.weights, "about": stream.about, "digest": digest(stream), **found,
     }  # fmt: skip
 
 
@@ -200,10 +213,13 @@ def options(argv: list[str] | None) -> argparse.Namespace:
 
 def study(kept: list[Kept]) -> Study:
     """Return tables, figure and checks of what is kept."""
-    return Study(
-        TITLE, writing.text_of(__doc__), tables.every(kept), tables.figures(kept),
-        tables.checks(kept),
-    )  # fmt: skip
+    made = tables.every(kept) + [
+        (f"Members of {tables.SELF[task]}, for one feature",
+         [{"member": str(i), "setting": word} for i, word in enumerate(members(task), 1)])
+        for task in (CLASSES, NUMBERS)
+    ]  # fmt: skip
+    text = writing.text_of(__doc__)
+    return Study(TITLE, text, made, tables.figures(kept), tables.checks(kept))
 
 
 def main(argv: list[str] | None = None) -> int:

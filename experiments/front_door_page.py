@@ -39,6 +39,13 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "every": (
         "Classes: mistakes in per cent, every method",
         "Numbers: mean absolute error, every method",
+        "Texts: every method",
+    ),
+    "weights": (
+        "Mean weight of each of Classifier's members",
+        "Members of Classifier, for one feature",
+        "Mean weight of each of Regressor's members",
+        "Members of Regressor, for one feature",
     ),
     "time": ("Classes: seconds for 1000 rows", "Numbers: seconds for 1000 rows"),
 }

@@ -36,6 +36,8 @@ class Said:
     answers: np.ndarray
     probabilities: np.ndarray | None
     seconds: float
+    weights: list[float] | None = None
+    """Of a bank: each member's weight, the mean over the stream."""
 
 
 @dataclass(frozen=True)

@@ -7,19 +7,19 @@ from typing import Any
 if __package__:
     from . import writing
     from .front_door_peers import MOST, PEERS
-    from .front_door_streams import CHOSEN_ON, NUMBERS
+    from .front_door_streams import CHOSEN_ON, CLASSES, NUMBERS, TEXTS
     from .harness import Check
     from .study import Row
 else:
     import writing
     from front_door_peers import MOST, PEERS
-    from front_door_streams import CHOSEN_ON, NUMBERS
+    from front_door_streams import CHOSEN_ON, CLASSES, NUMBERS, TEXTS
     from harness import Check
     from study import Row
 
 Kept = list[dict[str, Any]]
 Table = tuple[str, list[Row]]
-SELF = {"classes": "Classifier", "texts": "Classifier", "numbers": "Regressor"}
+SELF = {CLASSES: "Classifier", TEXTS: "Classifier", NUMBERS: "Regressor"}
 """The front door."""
 SHORT = {
     "KernelClassifier": "Kernel", "LinearClassifier": "Linear", "Classifier": "Classifier",
@@ -143,10 +143,10 @@ def behind(kept: Kept) -> list[Row]:
 # -- every method ----------------------------------------------------------------------------------
 
 
-def matrix(kept: Kept, numbers: bool, key: str) -> list[Row]:
+def matrix(kept: Kept, task: str, key: str) -> list[Row]:
     """Return a line for each stream, a column for each method."""
-    rows = []
-    for stream, methods in by_stream(kept, numbers).items():
+    rows, of = [], [one for one in kept if one["task"] == task]
+    for stream, methods in by_stream(of, task == NUMBERS).items():
         found = {SHORT[n]: methods[n].get(key) for n in SHORT if n in methods}
         if any(value is not None for value in found.values()):
             rows.append({"stream": stream, **found})
@@ -159,13 +159,25 @@ def timed(kept: Kept) -> Kept:
             if one["seconds"] > 0]  # fmt: skip
 
 
-def costs(kept: Kept, numbers: bool) -> list[Row]:
+def costs(kept: Kept, task: str) -> list[Row]:
     """Return seconds for a thousand rows, and how many times the single model's the bank's are."""
-    rows = matrix(timed(kept), numbers, "s/1000")
+    rows = matrix(timed(kept), task, "s/1000")
     for row in rows:
         own = row.get("Classifier", row.get("Regressor"))
         row["bank / Kernel"] = own / row["Kernel"] if own and row.get("Kernel") else None
     return rows
+
+
+def texts(kept: Kept) -> list[Row]:
+    """Return a line for each method on texts."""
+    of = {one["method"]: one for one in kept if one["task"] == TEXTS}
+    rows = []
+    for name in [n for n in SHORT if n in of]:
+        one = of[name]
+        row: Row = {"method": name, "mistakes %": one["error"]}
+        row |= {key: one.get(key) for key in ("log loss", "ECE")}
+        rows.append(row | {"seconds for 1000": 1000 * one["seconds"] / one["rows"] or None})
+    return sorted(rows, key=lambda row: float(row["mistakes %"]))
 
 
 def river_tables(kept: Kept) -> list[Row]:
@@ -189,6 +201,17 @@ def river_tables(kept: Kept) -> list[Row]:
         row = {"set": stream, "measure": measure, "published best": figure}
         rows.append(row | shown | {"which": SHORT[best]})
     return rows
+
+
+def weights(kept: Kept, task: str) -> list[Row]:
+    """Return the mean weight of each member on each stream, then the greatest of each."""
+    rows: list[Row] = [
+        {"stream": one["stream"], **{str(i): w for i, w in enumerate(one["weights"], 1)}}
+        for one in kept if one["task"] == task and one.get("weights")
+    ]  # fmt: skip
+    keys = [key for key in (rows[0] if rows else {}) if key != "stream"]
+    most = {key: max(row.get(key, 0.0) for row in rows) for key in keys}
+    return [*rows, {"stream": "the greatest", **most}] if rows else []
 
 
 # -- calibration -----------------------------------------------------------------------------------
@@ -257,13 +280,16 @@ def every(kept: Kept) -> list[Table]:
         (f"Classes: the first {MOST:,} rows of longer streams", first),
         ("Numbers: mean absolute error, all rows", numbers),
         ("River's sets and its published best", river_tables(kept)),
-        ("Classes: mistakes in per cent, every method", matrix(kept, False, "error")),
-        ("Numbers: mean absolute error, every method", matrix(kept, True, "error")),
-        ("Log loss, second half", matrix(kept, False, "log loss")),
-        ("ECE, 15 bins, second half", matrix(kept, False, "ECE")),
-        ("ECE of each class, their mean, second half", matrix(kept, False, "ECE, each class")),
+        ("Classes: mistakes in per cent, every method", matrix(kept, CLASSES, "error")),
+        ("Numbers: mean absolute error, every method", matrix(kept, NUMBERS, "error")),
+        ("Texts: every method", texts(kept)),
+        ("Log loss, second half", matrix(kept, CLASSES, "log loss")),
+        ("ECE, 15 bins, second half", matrix(kept, CLASSES, "ECE")),
+        ("ECE of each class, their mean, second half", matrix(kept, CLASSES, "ECE, each class")),
+        ("Mean weight of each of Classifier's members", weights(kept, CLASSES)),
+        ("Mean weight of each of Regressor's members", weights(kept, NUMBERS)),
         ("Reliability of Classifier, second half", reliability(kept)),
-        ("Classes: seconds for 1000 rows", costs(kept, False)),
-        ("Numbers: seconds for 1000 rows", costs(kept, True)),
+        ("Classes: seconds for 1000 rows", costs(kept, CLASSES)),
+        ("Numbers: seconds for 1000 rows", costs(kept, NUMBERS)),
     ]
     return [(caption, rows) for caption, rows in made if rows]

@@ -202,15 +202,32 @@ def test_the_page_has_a_place_for_every_part():
 def test_captions_of_the_page_are_those_of_the_study(tmp_path):
     bins = [{"bin": 10, "rows": 5, "said": 0.7, "came": 0.6}]
     kept = []
-    for task, stream in ((CLASSES, "elec2"), (NUMBERS, "River: ChickWeights")):
+    for task, stream in ((CLASSES, "elec2"), (NUMBERS, "River: ChickWeights"), (TEXTS, "t")):
         for method in front_door.method_names(task):
             kept.append({"stream": stream, "method": method, "task": task, "of": 30_000,
                          "rows": 30_000, "d": 2, "classes": 2, "seconds": 1.0, "error": 1.0,
                          "error, first": 1.0, "error, after one": 1.0, "log loss": 1.0, "ECE": 0.1,
-                         "ECE, each class": 0.1, "reliability": bins})  # fmt: skip
+                         "ECE, each class": 0.1, "reliability": bins,
+                         "weights": [0.5, 0.5]})  # fmt: skip
     kept[0]["error"] = kept[-1]["error"] = 0.5
-    captions = {caption for caption, _ in front_door_tables.every(kept)}
+    captions = {caption for caption, _ in front_door.study(kept).tables}
     assert {c for part in front_door_page.SECTIONS.values() for c in part} == captions
+
+
+def test_weights_are_means_over_the_stream(rng):
+    stream = small(CLASSES, rng)
+    found = front_door.ours("Classifier", stream).weights
+    assert found is not None and sum(found) == pytest.approx(1)
+    assert len(found) == len(front_door.members(CLASSES))
+    assert front_door.ours("KernelClassifier", stream).weights is None
+    rows = front_door_tables.weights(
+        [
+            {"stream": s, "task": CLASSES, "weights": w}
+            for s, w in (("a", [0.9, 0.1]), ("b", [0, 1]))
+        ],
+        CLASSES,
+    )
+    assert rows[-1] == {"stream": "the greatest", "1": 0.9, "2": 1}
 
 
 # -- what a bank costs -----------------------------------------------------------------------------
