@@ -22,6 +22,7 @@ import json
 import re
 import time
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,24 @@ def members(task: str) -> list[str]:
     """Return the members of the default bank in words, as they are for one feature."""
     model = next(iter(OURS[task].values()))()
     model.partial_fit(np.array([[0.0], [1.0]]), np.array([0, 1]))
-    return [repr(member) for member in model.members_]
+    return [in_words(member) for member in model.members_]
+
+
+def in_words(value: Any) -> str:
+    """Return a setting with what is not its default.
+
+    >>> in_words(onkel.LinearClassifier(rule=onkel.rules.Norma(learning_rate=0.1)))
+    'LinearClassifier(rule=Norma(learning_rate=0.1))'
+    """
+    if is_dataclass(value):
+        held = {f.name: (getattr(value, f.name), f.default) for f in fields(value)}
+    elif hasattr(value, "get_params"):
+        usual = type(value)().get_params(deep=False)
+        held = {k: (v, usual[k]) for k, v in value.get_params(deep=False).items()}
+    else:
+        return repr(value)
+    parts = [f"{k}={in_words(v)}" for k, (v, default) in held.items() if v != default]
+    return f"{type(value).__name__}({', '.join(parts)})"
 
 
 # -- measured once, and kept -----------------------------------------------------------------------
