@@ -100,10 +100,15 @@ def ours(name: str, stream: Stream) -> Said:
     seconds = time.process_time() - began
     p = None
     if stream.task != NUMBERS and hasattr(model, "predict_proba"):
-        again = OURS[stream.task][name]()
-        p = again.predict_then_learn(stream.X, stream.y, output="probability")
+        p = probabilities(OURS[stream.task][name](), stream)
     mean = None if weights[0] is None else np.mean(weights, axis=0).tolist()
     return Said(np.concatenate(answers), p, seconds, mean)
+
+
+def probabilities(model: Any, stream: Stream) -> np.ndarray:
+    """Return what a model says of each row before it learns it, a column for each class."""
+    p = model.predict_then_learn(stream.X, stream.y, output="probability")
+    return np.asarray(p)[:, np.argsort(model.classes_)]
 
 
 def members(task: str) -> list[str]:

@@ -26,6 +26,7 @@ from experiments import (  # noqa: E402
     front_door_tables,
 )
 from experiments.front_door_streams import CLASSES, NUMBERS, TEXTS, Stream  # noqa: E402
+from onkel import KernelClassifier  # noqa: E402
 
 import bank  # noqa: E402  isort: skip
 
@@ -212,6 +213,16 @@ def test_captions_of_the_page_are_those_of_the_study(tmp_path):
     kept[0]["error"] = kept[-1]["error"] = 0.5
     captions = {caption for caption, _ in front_door.study(kept).tables}
     assert {c for part in front_door_page.SECTIONS.values() for c in part} == captions
+
+
+def test_probabilities_have_a_column_for_each_class(rng):
+    X = rng.normal(size=(300, 2))
+    y = 2 - (X[:, 0] > 0) - (X[:, 1] > 0)  # the last class may come first
+    X[:40], y[:40] = np.abs(X[:40]) * [-1, -1], 2
+    stream = Stream("s", CLASSES, X, y)
+    p = front_door.probabilities(KernelClassifier(loss="logistic"), stream)
+    assert p.shape == (300, 3) and p.sum(axis=1) == pytest.approx(1)
+    assert np.mean(p[150:].argmax(axis=1) == y[150:]) > 0.8
 
 
 def test_weights_are_means_over_the_stream(rng):
