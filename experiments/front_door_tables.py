@@ -146,8 +146,9 @@ def behind(kept: Kept) -> list[Row]:
 def matrix(kept: Kept, task: str, key: str) -> list[Row]:
     """Return a line for each stream, a column for each method."""
     rows, of = [], [one for one in kept if one["task"] == task]
+    there = {one["method"] for one in of}
     for stream, methods in by_stream(of, task == NUMBERS).items():
-        found = {SHORT[n]: methods[n].get(key) for n in SHORT if n in methods}
+        found = {SHORT[n]: methods.get(n, {}).get(key) for n in SHORT if n in there}
         if any(value is not None for value in found.values()):
             rows.append({"stream": stream, **found})
     return rows
