@@ -8,7 +8,7 @@ from onkel.learner.grow import with_features
 from onkel.learner.merging import Merged, merged
 from onkel.learner.mixture import Mixture, start_parts
 from onkel.learner.primal_learner import PrimalLearner
-from onkel.learner.resume import Start, dump, resumed, start
+from onkel.learner.resume import Start, dump, opened, resumed, start
 from onkel.learner.settings import OF_THE_MACHINE, Settings
 from onkel.learner.single_row import SingleRow
 from onkel.learner.term_learner import TermLearner
@@ -16,6 +16,6 @@ from onkel.learner.term_learner import TermLearner
 __all__ = [
     "OF_THE_MACHINE", "Bank", "Densities", "Learner", "Means", "Merged", "Mixture",
     "PrimalLearner",
-    "Settings", "SingleRow", "Start", "TermLearner", "Votes", "dump", "merged", "resumed",
+    "Settings", "SingleRow", "Start", "TermLearner", "Votes", "dump", "merged", "opened", "resumed",
     "resumed_mixture", "start", "start_parts", "with_features",
 ]  # fmt: skip

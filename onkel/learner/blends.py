@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.learner.mixture import Mixture, Part, resumed_parts
+from onkel.learner.resume import Open, opened
 from onkel.learner.settings import Settings
 from onkel.saved import Saved
 
@@ -118,10 +119,12 @@ class Means(Mixture):
 
 
 def resumed_mixture(
-    kind: type[Mixture], members: Sequence[Settings], rate: float, share: float, saved: Saved
-) -> Mixture:
+    kind: type[Mixture], members: Sequence[Settings], rate: float, share: float, saved: Saved,
+    opening: Open = opened,
+) -> Mixture:  # fmt: skip
     """Return the mixture that a file holds."""
-    mixture = kind(members, resumed_parts(members, saved.inside("parts")), rate, share)
+    parts = resumed_parts(members, saved.inside("parts"), opening)
+    mixture = kind(members, parts, rate, share)
     mixture.restore(saved)
     saved.finish()
     return mixture

@@ -9,17 +9,20 @@ learner.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onkel.core.bank import fixed_share
+from onkel.inputs import on_host
 from onkel.learner.bank import Bank
 from onkel.learner.base import Learner
-from onkel.learner.resume import dump, opened, resumed_group, width_of
+from onkel.learner.resume import Open, dump, opened, resumed_group, width_of
 from onkel.learner.settings import Settings
 from onkel.learner.transaction import Transaction
 from onkel.saved import Saved
@@ -45,15 +48,17 @@ def grouped(members: Sequence[Settings], features: int) -> list[list[int]]:
     return sorted(found, key=lambda held: not members[held[0]].expansion.primal)
 
 
-def start_parts(members: Sequence[Settings], features: int, columns: int, dtype: Any) -> list[Part]:
+def start_parts(
+    members: Sequence[Settings], features: int, columns: int, dtype: Any, opening: Open = opened
+) -> list[Part]:
     """Return learners for the members, with the numbers of the members that each holds."""
     return [
-        (opened([members[i] for i in held], features, columns, dtype), held)
+        (opening([members[i] for i in held], features, columns, dtype), held)
         for held in grouped(members, features)
     ]
 
 
-def resumed_parts(members: Sequence[Settings], saved: Saved) -> list[Part]:
+def resumed_parts(members: Sequence[Settings], saved: Saved, opening: Open = opened) -> list[Part]:
     """Return the learners that a file holds, of members that are grouped as they always are."""
     first = saved.inside("0")
     parts: list[Part] = []
@@ -61,7 +66,7 @@ def resumed_parts(members: Sequence[Settings], saved: Saved) -> list[Part]:
         inside = first if i == 0 else saved.inside(str(i))
         if inside.items("held", int) != held:
             raise inside.refuse("held", f"must be {held}: the members that share points")
-        parts.append((resumed_group([members[i] for i in held], inside), held))
+        parts.append((resumed_group([members[i] for i in held], inside, opening), held))
     if len({(p.t, p.columns // len(h), p.dtype, len(p.known)) for p, h in parts}) > 1:
         raise saved.refuse("0", "and the other parts must have learned the same rows")
     saved.finish()
@@ -229,9 +234,10 @@ class Mixture:
 
     def answers(self, X: Any, first: int = 0) -> Array:
         """Return scores [rows][members][outputs]."""
-        scores = np.empty((len(X), len(self.members), self.columns))
+        scores, host = np.empty((len(X), len(self.members), self.columns)), on_host(X)
         for part, held in self.parts:
-            scores[:, held] = self._by_member(part.scores(X, first), held)
+            rows = X if on_device(part) else host
+            scores[:, held] = self._by_member(part.scores(rows, first), held)
         return scores
 
     def _by_member(self, values: Array, held: list[int]) -> Array:
@@ -240,12 +246,19 @@ class Mixture:
     def _learn_parts(self, X: Any, Y: Array, weight: Array, first: int) -> Array:
         """Let every member learn, all or none; return their scores before each row."""
         scores, last = np.empty((len(Y), len(self.members), self.columns)), self.main
+        host, away = on_host(X), [on_device(part) for part, _ in self.parts]
+
+        def learn(part: Learner, held: list[int], call: Transaction) -> None:
+            rows = X if on_device(part) else host
+            told, _ = part.learn_within(call, rows, Y, weight, None, first)
+            scores[:, held] = self._by_member(told, held)
+
         with ExitStack() as calls:
+            jobs = []
             for part, held in self.parts:
-                call = Transaction(part, len(Y), with_others=part is not last)
-                calls.push(call)
-                told, _ = part.learn_within(call, X, Y, weight, None, first)
-                scores[:, held] = self._by_member(told, held)
+                call = Transaction(part, len(Y), with_others=part is not last or any(away))
+                jobs.append(partial(learn, part, held, calls.enter_context(call)))
+            side_by_side(jobs, away)
         return scores
 
     def single_row(self) -> None:
@@ -281,6 +294,32 @@ class Mixture:
     def limits(self) -> Array:
         """A mixture has no threshold: 0 for each output."""
         return np.zeros(self.columns)
+
+
+def on_device(part: Learner) -> bool:
+    """Whether a part lives on a GPU."""
+    return part.settings.device != "cpu"
+
+
+def side_by_side(jobs: Sequence[Callable[[], None]], away: Sequence[bool]) -> None:
+    """Run jobs in their order; those that wait for a device beside the others, in a thread.
+
+    All have ended when this returns, or raises what one of them raised.
+    """
+    there = [job for job, far in zip(jobs, away, strict=True) if far]
+    here = [job for job, far in zip(jobs, away, strict=True) if not far]
+    if not (here and there):
+        _run(jobs)
+        return
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(_run, there)
+        _run(here)
+        waiting.result()
+
+
+def _run(jobs: Sequence[Callable[[], None]]) -> None:
+    for job in jobs:
+        job()
 
 
 def running_sums(start: Any, values: Array) -> Any:

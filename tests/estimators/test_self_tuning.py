@@ -508,7 +508,7 @@ def test_parameters():
         model = kind(rate=3.0)
         assert repr(model) == f"{kind.__name__}(rate=3.0)"
         assert model.get_params() == {
-            "members": None, "share": 0.001, "rate": 3.0, "n_jobs": None
+            "members": None, "share": 0.001, "rate": 3.0, "n_jobs": None, "device": "cpu"
         }  # fmt: skip
         assert model.set_params(share=0.2).share == 0.2
 

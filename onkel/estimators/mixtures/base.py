@@ -14,8 +14,10 @@ from onkel.clock import is_duration
 from onkel.estimators.base import Estimator
 from onkel.estimators.configured import N_JOBS, threads_of
 from onkel.estimators.locks import locked
+from onkel.estimators.mixtures.placing import Placed
 from onkel.estimators.mixtures.reporting import report
 from onkel.estimators.saving import as_dict
+from onkel.gpu.opening import opened
 from onkel.learner import OF_THE_MACHINE, Mixture, Settings, resumed_mixture, start_parts
 from onkel.params import Accept
 from onkel.saved import Saved
@@ -30,7 +32,7 @@ ACCEPTS = {
 }  # fmt: skip
 
 
-class Mixed(Estimator):
+class Mixed(Placed):
     """A bank of settings side by side, mixed so that the best of them need not be known.
 
     ``w_i <- (1 - share) w_i exp(-rate l_i) / (sum of the same) + share / members``
@@ -78,7 +80,7 @@ class Mixed(Estimator):
             self._check_member(f"members[{i}]", member)
         bank = [member._settings() for member in members]
         self._check_alike(bank)
-        return bank[0]
+        return self._placed(bank, self.device)[0]
 
     def settings(self) -> NoReturn:
         """There is no one setting."""
@@ -107,7 +109,8 @@ class Mixed(Estimator):
         device = getattr(member, "device", "cpu")
         if device != "cpu":
             raise ValueError(
-                f"{owner}: {where} has device={device!r}; a mixture lives on the CPU. Leave it out."
+                f"{owner}: {where} has device={device!r}; members that share points live together. "
+                f"Leave it out, and give {owner}(device={device!r})."
             )
 
     def _check_alike(self, bank: list[Settings]) -> None:
@@ -123,8 +126,9 @@ class Mixed(Estimator):
         dtype = np.float64 if isinstance(rows, list) else inputs.choose_dtype(X)
         chosen, threads = self._chosen(features), threads_of(self.n_jobs)
         bank: list[Settings] = [replace(m._settings(), threads=threads) for m in chosen]
+        bank = self._placed(bank, self.device)
         rate = self._default_rate if self.rate is None else float(self.rate)
-        parts = start_parts(bank, features, columns, dtype)
+        parts = start_parts(bank, features, columns, dtype, opened)
         learner = self._kind(bank, parts, rate, float(self.share))
         learner.names = chosen
         return learner
@@ -163,7 +167,8 @@ class Mixed(Estimator):
         if not bank or len(names) != len(bank):
             raise held.refuse("members", f"must be as many as there are settings, {len(bank)}")
         self._check_resumed(bank)
-        learner = resumed_mixture(self._kind, bank, rate, share, saved)
+        bank = self._placed_here(bank, names)
+        learner = resumed_mixture(self._kind, bank, rate, share, saved, opened)
         learner.names = names
         return learner
 

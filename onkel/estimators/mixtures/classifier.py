@@ -40,6 +40,8 @@ class Classifier(Mixed, BaseClassifier):
         Rate of the weights; None is 0.25.
     n_jobs : int, optional
         Threads; -1 for all cores.
+    device : str
+        Where members with terms live: "cpu", "cuda" for a GPU (extra ``gpu``), or "auto".
 
     References
     ----------
@@ -72,11 +74,13 @@ class Classifier(Mixed, BaseClassifier):
         share: float = 0.001,
         rate: float | None = None,
         n_jobs: int | None = None,
+        device: str = "cpu",
     ) -> None:
         self.members = members
         self.share = share
         self.rate = rate
         self.n_jobs = n_jobs
+        self.device = device
 
     def _default_members(self, features: int) -> Sequence[Estimator]:
         return banks.classifiers(features)
