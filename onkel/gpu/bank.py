@@ -13,13 +13,12 @@ import torch
 from numpy.typing import NDArray
 
 from onkel.core.layout import Program
-from onkel.gpu.bank_track import BankTrack
+from onkel.gpu.bank_track import PIECE, BankTrack
 from onkel.gpu.engine import BAD, at_once, begin, refuse, see_to
 from onkel.gpu.feeding import RowNumbers, kind_of, row_numbers
 from onkel.gpu.launch import Ring, StepKind
 from onkel.gpu.learner import OnDevice
 from onkel.gpu.rows import on_host
-from onkel.gpu.track import PIECE
 from onkel.learner import Bank
 from onkel.learner.batch import Batch
 from onkel.learner.engine import Learned

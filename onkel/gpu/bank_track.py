@@ -2,7 +2,7 @@
 
 How far a block goes is decided on the device: none of a bank's terms goes inside a block, so that a
 block ends where the ring is full, and all members have done the same rows. The host launches blocks
-until the piece is through; one block is recorded as a graph.
+until the piece is through; blocks are recorded as graphs, one alone and many together.
 """
 
 from __future__ import annotations
@@ -19,12 +19,16 @@ from onkel.gpu.feeding import RowNumbers
 from onkel.gpu.launch import EDGE, INTERPRETED, Launcher, Ring, StepKind, Terms, power_of_two, send
 from onkel.gpu.steps import steps
 from onkel.gpu.storing import gather, let_go
-from onkel.gpu.track import BLOCK, PIECE, WARPS, Feed, Room, recorded, store, sum_up
+from onkel.gpu.track import BLOCK, WARPS, Feed, Room, recorded, store, sum_up
 
 Array = NDArray[Any]
 
 MANY = 64 if INTERPRETED else 1024
 """Terms that are let go together."""
+PIECE = 2 * BLOCK if INTERPRETED else 64 * BLOCK
+"""Rows that are sent at once: the fewer pieces, the less the host must be there for."""
+AT_ONCE = 16
+"""Blocks that are started with one call."""
 
 
 class BankTrack:
@@ -51,7 +55,7 @@ class BankTrack:
         self.numbers: Any = None
         self.beside: list[Any] = []
         self.seen: Any = None
-        self.graph: Any = None
+        self.graphs: dict[int, Any] = {}
 
     @property
     def _shape(self) -> tuple[int, ...]:
@@ -127,19 +131,29 @@ class BankTrack:
             self._launch(terms, left)
 
     def _launch(self, terms: Terms, n: int) -> None:
-        for _ in range(-(-n // self.room.block)):
-            self._next(terms)
-
-    def _next(self, terms: Terms) -> None:
-        """Launch one block, from its graph if the same was launched before."""
+        """Launch blocks for n rows, from graphs if the same was launched before."""
         wanted = tuple(array.data_ptr() for array in vars(terms).values())
+        many = -(-n // self.room.block)
         if INTERPRETED or self.seen != wanted:  # the first time something is compiled, perhaps
-            self.seen, self.graph = wanted, None
+            self.seen, self.graphs, many = wanted, {}, many - 1
+            self.block(terms)
+        while many > 0:
+            together = AT_ONCE if many >= AT_ONCE and not INTERPRETED else 1
+            self._start(terms, together)
+            many -= together
+
+    def _start(self, terms: Terms, together: int) -> None:
+        """Start some blocks, with one call if they can be recorded."""
+        if INTERPRETED:
             self.block(terms)
             return
-        if self.graph is None:
-            self.graph = recorded(lambda: self.block(terms))
-        self.graph.replay()
+        if together not in self.graphs:
+            self.graphs[together] = recorded(lambda: self._blocks(terms, together))
+        self.graphs[together].replay()
+
+    def _blocks(self, terms: Terms, many: int) -> None:
+        for _ in range(many):
+            self.block(terms)
 
     def block(self, terms: Terms) -> None:
         """Launch one block: sums, kernel values, steps, what is stored, what goes."""

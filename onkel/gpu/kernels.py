@@ -91,10 +91,9 @@ def prepare(
 
 @triton.jit
 def distance1(
-    q, q_stride, q_rows, t, t_stride, t_rows, d, BM: tl.constexpr, BN: tl.constexpr
+    total, q, q_stride, q_rows, t, t_stride, t_rows, d
 ):  # fmt: skip
-    """sum_j abs(z_j - z'_j), feature by feature, eight at a time (launch.EIGHT), turned rows."""
-    total = tl.zeros([BM, BN], tl.float32)
+    """Add sum_j abs(z_j - z'_j) to zeros, eight features at a time (launch.EIGHT), turned rows."""
     for k in range(0, d, 8):
         q_at = q + tl.cast(k, tl.int64) * q_stride
         t_at = t + tl.cast(k, tl.int64) * t_stride
@@ -103,6 +102,18 @@ def distance1(
             b = tl.load(t_at + j * t_stride + t_rows)
             total += tl.abs(a[:, None] - b[None, :])
     return total
+
+
+@triton.jit
+def no_sums(BM: tl.constexpr, BN: tl.constexpr):
+    """Zeros, spread over the threads as for a plain matrix product: squares of pairs to each.
+
+    So a row or a term that is loaded serves several pairs; as a tile is spread otherwise, it would
+    serve one.
+    """
+    left = tl.zeros([BM, 16], tl.float32)
+    right = tl.zeros([16, BN], tl.float32)
+    return tl.dot(left, right, input_precision="ieee")
 
 
 @triton.jit
@@ -233,6 +244,8 @@ def sums(
     here = tl.arange(0, BN)
     qn = tl.load(q_norm + far)
     out = tl.zeros([BM, CP], tl.float32)
+    if L1:
+        none = no_sums(BM, BN)
     stride: tl.constexpr = 2 * DP if MODE == 2 else DP
     if DOT and DP == BK and not TMA:  # the rows stay where they are
         at = tl.arange(0, BK)
@@ -256,7 +269,7 @@ def sums(
             dist1 = dist2
             if L1:
                 dist1 = distance1(
-                    q_turned, q_stride, far, t_turned, slots, slot.to(tl.int64), d, BM, BN
+                    none, q_turned, q_stride, far, t_turned, slots, slot.to(tl.int64), d
                 )
             out = add_kernels(
                 acc, dist2, dist1, numbers, weights, slot, w_stride, out, KERNELS, PROGRAM,
@@ -274,12 +287,12 @@ def sums(
                 tn = tl.load(t_norm + slot)
                 dist2 = tl.maximum(qn[:, None] + tn[None, :] - 2.0 * acc, 0.0)
             else:
-                acc = tl.zeros([BM, BN], tl.float32)
-                dist2 = acc
+                acc = none
+                dist2 = none
             dist1 = dist2
             if L1:
                 dist1 = distance1(
-                    q_turned, q_stride, far, t_turned, slots, slot.to(tl.int64), d, BM, BN
+                    none, q_turned, q_stride, far, t_turned, slots, slot.to(tl.int64), d
                 )
             out = add_kernels(
                 acc, dist2, dist1, numbers, weights, slot, w_stride, out, KERNELS, PROGRAM,
@@ -360,8 +373,9 @@ def matrix(
         dist2 = tl.maximum(a[:, None] + b[None, :] - 2.0 * acc, 0.0)
         dist1 = dist2
         if L1:
+            none = no_sums(BM, BN)
             dist1 = distance1(
-                left_turned, left_stride, i_rows, right_turned, right_stride, j_rows, d, BM, BN
+                none, left_turned, left_stride, i_rows, right_turned, right_stride, j_rows, d
             )
         place = out + i.to(tl.int64)[:, None] * B + j[None, :]
         for p in tl.static_range(KERNELS):

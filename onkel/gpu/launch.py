@@ -97,11 +97,14 @@ class Tiles:
     """One loop over tiles and features: the next tile is on its way while this one is summed."""
     per: int = 1
     """Programs for each multiprocessor: one sums while another multiplies."""
+    registers: int = 0
+    """Most of a thread, so that more threads run at once; 0: as the compiler likes."""
 
     @property
     def options(self) -> dict[str, int]:
         """What the compiler of the device takes."""
-        return {"num_warps": self.warps, "num_stages": self.stages}
+        most = {"maxnreg": self.registers} if self.registers else {}
+        return {"num_warps": self.warps, "num_stages": self.stages, **most}
 
 
 def choose_tiles(dp: int, mode: int, l1: bool, columns: int) -> Tiles:
@@ -109,7 +112,7 @@ def choose_tiles(dp: int, mode: int, l1: bool, columns: int) -> Tiles:
     if INTERPRETED:
         return Tiles(64, 64, min(dp, 128) if dp <= 128 else 32, 4, 1)
     if l1:
-        return Tiles(64, 64, dp if dp <= 128 else 32, 4, 2, per=2)
+        return Tiles(64, 64, dp if dp <= 64 else 32, 4, 2, per=3)
     if mode == 0:
         return Tiles(128, 64, 16, 4, 2, per=4) if dp <= 16 else Tiles(128, 64, 32, 4, 2, per=2)
     if dp <= 16:

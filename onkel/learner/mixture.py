@@ -234,11 +234,16 @@ class Mixture:
 
     def answers(self, X: Any, first: int = 0) -> Array:
         """Return scores [rows][members][outputs]."""
-        scores, host = np.empty((len(X), len(self.members), self.columns)), on_host(X)
+        scores = np.empty((len(X), len(self.members), self.columns))
+        host = self._on_host(X)
         for part, held in self.parts:
             rows = X if on_device(part) else host
             scores[:, held] = self._by_member(part.scores(rows, first), held)
         return scores
+
+    def _on_host(self, X: Any) -> Any:
+        """Return rows for those who live on the CPU, if any do."""
+        return X if all(on_device(part) for part, _ in self.parts) else on_host(X)
 
     def _by_member(self, values: Array, held: list[int]) -> Array:
         return values.reshape(len(values), len(held), self.columns)
@@ -246,7 +251,7 @@ class Mixture:
     def _learn_parts(self, X: Any, Y: Array, weight: Array, first: int) -> Array:
         """Let every member learn, all or none; return their scores before each row."""
         scores, last = np.empty((len(Y), len(self.members), self.columns)), self.main
-        host, away = on_host(X), [on_device(part) for part, _ in self.parts]
+        host, away = self._on_host(X), [on_device(part) for part, _ in self.parts]
 
         def learn(part: Learner, held: list[int], call: Transaction) -> None:
             rows = X if on_device(part) else host
@@ -302,24 +307,19 @@ def on_device(part: Learner) -> bool:
 
 
 def side_by_side(jobs: Sequence[Callable[[], None]], away: Sequence[bool]) -> None:
-    """Run jobs in their order; those that wait for a device beside the others, in a thread.
+    """Run jobs in their order; beside one that waits for a device, each in a thread of its own.
 
-    All have ended when this returns, or raises what one of them raised.
+    All have ended when this returns, or raises what the first of them raised.
     """
-    there = [job for job, far in zip(jobs, away, strict=True) if far]
-    here = [job for job, far in zip(jobs, away, strict=True) if not far]
-    if not (here and there):
-        _run(jobs)
+    if len(jobs) == 1 or not any(away):
+        for job in jobs:
+            job()
         return
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(_run, there)
-        _run(here)
-        waiting.result()
-
-
-def _run(jobs: Sequence[Callable[[], None]]) -> None:
-    for job in jobs:
-        job()
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        first = sorted(range(len(jobs)), key=lambda i: not away[i])
+        started = {i: pool.submit(jobs[i]) for i in first}
+    for i in range(len(jobs)):
+        started[i].result()
 
 
 def running_sums(start: Any, values: Array) -> Any:
