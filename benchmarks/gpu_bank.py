@@ -146,16 +146,15 @@ def try_tiles(d: int) -> None:
     model = models(d, POINTS)["members with terms"]
     rate(model, d, 1)
     learner = model._learner.parts[-1][0]
-    for i, share in enumerate(learner.terms.launcher.shares):
+    for share in learner.terms.launcher.shares:
         usual = share.tiles
         if not share.packed.l1:
             continue
-        for per, registers in ((3, 0), (4, 128), (5, 96), (6, 80), (8, 64)):
-            for bm, bn, warps in ((64, 64, 4), (64, 32, 4), (128, 64, 8)):
-                share.tiles = replace(usual, bm=bm, bn=bn, warps=warps, per=per * 4 // warps,
-                                      registers=registers)  # fmt: skip
+        for bm, bn, warps in ((64, 64, 4), (64, 32, 4), (64, 128, 8), (128, 64, 8)):
+            for per in (2, 3, 4):
+                share.tiles = replace(usual, bm=bm, bn=bn, warps=warps, per=per)
                 took = _sums(learner, share)
-                print(f"d={d} {bm}x{bn}, {per} programs, {registers}: {took:.3f} ms", flush=True)
+                print(f"d={d} {bm}x{bn}, {warps} warps, {per} programs: {took:.3f} ms", flush=True)
         share.tiles = usual
 
 

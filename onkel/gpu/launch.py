@@ -97,14 +97,11 @@ class Tiles:
     """One loop over tiles and features: the next tile is on its way while this one is summed."""
     per: int = 1
     """Programs for each multiprocessor: one sums while another multiplies."""
-    registers: int = 0
-    """Most of a thread, so that more threads run at once; 0: as the compiler likes."""
 
     @property
     def options(self) -> dict[str, int]:
         """What the compiler of the device takes."""
-        most = {"maxnreg": self.registers} if self.registers else {}
-        return {"num_warps": self.warps, "num_stages": self.stages, **most}
+        return {"num_warps": self.warps, "num_stages": self.stages}
 
 
 def choose_tiles(dp: int, mode: int, l1: bool, columns: int) -> Tiles:

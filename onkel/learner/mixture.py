@@ -307,19 +307,24 @@ def on_device(part: Learner) -> bool:
 
 
 def side_by_side(jobs: Sequence[Callable[[], None]], away: Sequence[bool]) -> None:
-    """Run jobs in their order; beside one that waits for a device, each in a thread of its own.
+    """Run jobs in their order; if some wait for a device, those in one thread, others beside it.
 
-    All have ended when this returns, or raises what the first of them raised.
+    All have ended when this returns, or raises what one of them raised.
     """
-    if len(jobs) == 1 or not any(away):
-        for job in jobs:
-            job()
+    if all(away) or not any(away):
+        _in_order(jobs)
         return
-    with ThreadPoolExecutor(len(jobs)) as pool:
-        first = sorted(range(len(jobs)), key=lambda i: not away[i])
-        started = {i: pool.submit(jobs[i]) for i in first}
-    for i in range(len(jobs)):
-        started[i].result()
+    there = [job for job, far in zip(jobs, away, strict=True) if far]
+    here = [[job] for job, far in zip(jobs, away, strict=True) if not far]
+    with ThreadPoolExecutor(1 + len(here)) as pool:
+        started = [pool.submit(_in_order, some) for some in (there, *here)]
+    for one in started:
+        one.result()
+
+
+def _in_order(jobs: Sequence[Callable[[], None]]) -> None:
+    for job in jobs:
+        job()
 
 
 def running_sums(start: Any, values: Array) -> Any:

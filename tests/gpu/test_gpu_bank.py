@@ -111,7 +111,7 @@ def test_as_on_the_cpu(task, rng):
 @pytest.mark.parametrize("cap", size([17], [3, 13, 40, 64]))
 def test_a_full_ring_lets_the_oldest_go(cap, rng):
     """A sixteenth at once, at the row that fills it, however the rows are cut into calls."""
-    X, y = stream(rng, "classification")
+    X, y = stream(rng, "classification", size(24, ROWS))
     X = (X - [0, 0, 50]) / [1, 1, 7]
     a, b = both("classification", terms=cap, scale=False)
     for cut in np.split(np.arange(len(X)), size([8], [1, 8, 43])):
