@@ -11,9 +11,10 @@ from steps_on_device import first_state, plain_frame
 
 from onkel import kernels, losses, rules
 from onkel.gpu import launch
-from onkel.gpu.feeding import kind_of, told_of
-from onkel.gpu.launch import Launcher, Ring, Terms, Tiles, encode
-from onkel.gpu.track import BLOCK, Track
+from onkel.gpu.feeding import kind_of, row_numbers
+from onkel.gpu.launch import Launcher, Ring, Rows, Terms, Tiles
+from onkel.gpu.programs import encode
+from onkel.gpu.track import BLOCK, Track, sum_up
 
 
 def timed(call: Any, repeat: int = 10) -> float:
@@ -51,16 +52,16 @@ class Bench:
             rules.Norma().bind(losses.SoftMargin(margin=1.0)),
         )
         program = encode(kernel.program() or [], dev)
-        self.launcher = Launcher(program, d, mode, dev, tiles)
+        self.launcher = Launcher([program], d, mode, dev, tiles)
         slots = -(-m // 256) * 256
-        self.terms = Terms.empty(slots, d, self.launcher.wide, 1, dev)
+        self.terms = Terms.empty(slots, self.launcher, 1)
         frame = plain_frame(d, dev)
         for start in range(0, slots, 65536):
             part = slice(start, min(start + 65536, slots))
             x = torch.randn(part.stop - start, d, device=dev)
             ring = self.terms
-            parts = ring.rows[part], ring.operand[part], ring.norm[part], ring.diag[part]
-            self.launcher.ready(x, frame, True, True, *parts)
+            into = Rows(ring.rows, ring.operand, ring.turned, ring.norm, ring.diag)
+            self.launcher.ready(x, frame, True, True, into.part(part))
         self.terms.weights.normal_().mul_(1e-3)  # small: every row is stored
         self.terms.coef.copy_(self.terms.weights)
         self.terms.births.copy_(torch.arange(slots, device=dev) - slots)
@@ -69,18 +70,18 @@ class Bench:
         Y = np.where(np.random.default_rng(0).random((n, 1)) < 0.5, -1.0, 1.0)
         t = 1 + np.arange(n)
         eta, lam = self.rule.rates(t), self.rule.lams(t)
-        told = told_of(self.rule, eta, lam, np.ones(n), t - 10**9, Y, 1)
-        self.kind = kind_of(self.loss, self.rule, True, True, told.steady, False)
+        numbers = row_numbers(self.rule, eta, lam, np.ones(n), t - 10**9, Y, 1)
+        self.kind = kind_of(self.loss, self.rule, True, True, numbers.steady, False)
         self.track = Track(self.launcher, 1, False, block, n)
         self.launcher.prepare(torch.randn(n, d, device=dev), frame, True, self.track.rows)
-        self.track.feed.tell(told, False)
+        self.track.feed.take(numbers, False)
         self.track.begin(first_state(self.loss, self.rule, 1), n)
 
     def sums(self) -> None:
         """The large product alone."""
-        b, buffers = self.block, self.track.buffers
-        splits = min(self.launcher.splits(b, self.terms.slots), buffers.most_splits)
-        self.launcher.sums(self.track.rows, 0, b, self.terms, 1, buffers.partial, splits, b)
+        buffers, share = self.track.buffers, self.launcher.shares[0]
+        rows = self.track.rows
+        sum_up(self.launcher, share, rows, 0, self.block, self.terms, buffers, buffers.base)
 
     def matrices(self) -> None:
         """The kernel values that the steps read."""
@@ -148,7 +149,7 @@ def try_tiles(m: int, d: int, mode: int) -> None:
     bench = Bench(m, d, mode)
     for tiles in shapes:
         try:
-            bench.launcher.tiles = tiles
+            bench.launcher.shares[0].tiles = tiles
             found.append((timed(bench.sums, 3), str(tiles)))
         except Exception as problem:
             found.append((math.inf, f"{tiles} {type(problem).__name__} {str(problem)[:90]}"))

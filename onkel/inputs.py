@@ -71,8 +71,17 @@ def is_tensor(X: Any) -> bool:
 
 
 def on_host(X: Any) -> Any:
-    """Return a tensor as an array in the memory of the host, anything else as it is."""
-    return X.detach().cpu().numpy() if is_tensor(X) else X
+    """Return a tensor as an array in the memory of the host, anything else as it is.
+
+    From a GPU by way of memory that it can write to on its own, which is many times as fast.
+    """
+    if not is_tensor(X):
+        return X
+    X = X.detach()
+    if X.is_cuda:
+        room = sys.modules["torch"].empty(X.shape, dtype=X.dtype, pin_memory=True)
+        X = room.copy_(X)
+    return X.cpu().numpy()
 
 
 def feature_names(X: Any) -> Array | None:

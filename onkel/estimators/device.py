@@ -15,7 +15,7 @@ from onkel.learner import Settings
 from onkel.saved import Saved
 
 
-def _here(device: str) -> str:
+def found_here(device: str) -> str:
     """Return a saved model's device; "cpu", with a warning, where there is no such device."""
     reason = None if device in ("cpu", "auto") else devices.missing(device)
     if reason is None:
@@ -54,7 +54,7 @@ class OnDevice(Estimator):
     def _resumed_settings(self, found: dict[str, Any]) -> Settings:
         settings = super()._resumed_settings(found)
         devices.check(type(self).__name__, self.device, self.precision)
-        self.device = _here(self.device)
+        self.device = found_here(self.device)
         return self._placed(settings, self.device)
 
     @locked
@@ -94,14 +94,14 @@ class JudgesOnDevice(Estimator):
     def _go_on(self, learner: Any) -> Any:
         """Return the learner of a saved model, on the model's device if that is here."""
         devices.check(type(self).__name__, self.device)
-        self.device = _here(self.device)
+        self.device = found_here(self.device)
         return placed(learner, self._chosen(self.device))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """A pickle of a model that judged on a GPU may be read where there is none."""
         self.__dict__.update(state)
         learner = state.get("_learner")
-        if learner is not None and _here(learner.device) != learner.device:
+        if learner is not None and found_here(learner.device) != learner.device:
             self._learner, self.device = placed(learner, "cpu"), "cpu"
 
     @locked

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,10 +12,11 @@ import torch
 from numpy.typing import NDArray
 
 from onkel.core.frame import Frame
-from onkel.core.layout import LANES
+from onkel.core.layout import LANES, Program
 from onkel.expansions.dense import DenseTerms
 from onkel.gpu import launch, memory
-from onkel.gpu.launch import Launcher, Ring, Rows, Terms, encode, power_of_two
+from onkel.gpu.launch import Launcher, Ring, Rows, Terms, power_of_two
+from onkel.gpu.programs import encode
 from onkel.kernels import Kernel
 from onkel.saved import Saved
 
@@ -40,9 +42,11 @@ class DeviceTerms:
 
     def __init__(
         self, kernel: Kernel, frame: Frame, columns: int, limit: int, device: Any, precision: str,
-        dtype: Any = np.float32,
+        dtype: Any = np.float32, members: Sequence[Program] = (),
     ) -> None:  # fmt: skip
         self.kernel, self.frame, self.limit = kernel, single(frame), limit
+        self.members = tuple(members) or (kernel.program() or [],)
+        """The kernel function of each setting that shares these terms, those alike together."""
         self.dtype = np.dtype(dtype)
         self.device, self.precision = device, precision
         self.columns, self.head, self.count = columns, 0, 0
@@ -56,15 +60,16 @@ class DeviceTerms:
         return getattr(self.host(), name)
 
     def _launcher(self) -> Launcher:
-        program = encode(self.kernel.program() or [], self.device)
+        outputs = max(self.columns // len(self.members), 1)
+        groups = [(program, len(list(some))) for program, some in groupby(self.members)]
+        functions = [encode(program, self.device) for program, _ in groups]
         return Launcher(
-            program, len(self.frame.center), launch.MODES[self.precision], self.device,
-            columns=max(self.columns, 1),
+            functions, len(self.frame.center), launch.MODES[self.precision], self.device,
+            counts=[outputs * many for _, many in groups],
         )  # fmt: skip
 
     def _empty(self, slots: int) -> Terms:
-        d = len(self.frame.center)
-        return Terms.empty(slots, d, self.launcher.wide, max(self.columns, 1), self.device)
+        return Terms.empty(slots, self.launcher, max(self.columns, 1))
 
     def _place(self, frame: Frame) -> Any:
         """Return the frame on the device: center, unit, width, shift, most that v may be."""
@@ -81,8 +86,9 @@ class DeviceTerms:
 
     def bytes_of_one(self) -> int:
         """Return what one term takes: row, operand, norm, diagonal, coefficients, birth."""
-        d, columns = len(self.frame.center), power_of_two(self.columns)
-        return 4 * (d + self.launcher.wide) + 8 + 12 * columns + 8
+        launcher, columns = self.launcher, power_of_two(self.columns)
+        floats = launcher.d + launcher.wide + launcher.tall + 1 + len(launcher.functions)
+        return 4 * floats + 12 * columns + 8
 
     def order(self, start: int, stop: int) -> Any:
         """Return the places of terms start ... stop - 1, oldest first."""
@@ -117,12 +123,15 @@ class DeviceTerms:
         return self._sums(rows, 0, n, oldest=False)
 
     def _sums(self, rows: Rows, row0: int, n: int, oldest: bool) -> Array:
-        c, room = self.columns, -(-n // TILE) * TILE
-        splits = self.launcher.splits(n, self.held.slots)
-        partial = torch.empty(splits * c * room, dtype=torch.float32, device=self.device)
-        self.launcher.sums(rows, row0, n, self.held, c, partial, splits, room, oldest=oldest)
-        total = partial.view(splits, c, room)[:, :, :n].to(torch.float64).sum(0)
-        return total.T.cpu().numpy()
+        room, found = -(-n // TILE) * TILE, np.empty((n, self.columns))
+        for share in self.launcher.shares:
+            splits = share.splits(n, self.held.slots, self.launcher.most)
+            shape = splits, share.columns, room
+            partial = torch.empty(shape, dtype=torch.float32, device=self.device)
+            self.launcher.sums(share, rows, row0, n, self.held, partial, splits, room, oldest)
+            total = partial[:, :, :n].to(torch.float64).sum(0)
+            found[:, share.packed.columns] = total.T.cpu().numpy()
+        return found
 
     def norm2(self, columns: int) -> Array:
         """Return the squared norm of each output in stored units, in O(terms^2)."""
@@ -135,10 +144,14 @@ class DeviceTerms:
             total += np.einsum("ic,ic->c", a, values)
         return total
 
-    def tell(self) -> None:
-        """Tell the device where the ring begins, and how many terms it holds."""
-        numbers = [self.head, self.count] + [0] * (len(Ring) - 2)
-        self.held.ring.copy_(torch.tensor(numbers, dtype=torch.int64))
+    def tell(self, **more: int) -> None:
+        """Tell the device where the ring begins, how many terms it holds, and what else there is.
+
+        `more`: numbers of :class:`~onkel.gpu.launch.Ring`.
+        """
+        numbers = {"HEAD": self.head, "COUNT": self.count, **more}
+        found = [numbers.get(place.name, 0) for place in Ring]
+        self.held.ring.copy_(torch.tensor(found, dtype=torch.int64))
 
     def prepare(self, x: Any, room: Rows | None = None) -> Rows:
         """Return rows (on the device, as they came) ready for the products."""
@@ -162,8 +175,10 @@ class DeviceTerms:
     def _refill(self, slots: int, at: Any) -> None:
         """Lay the terms at these places in order from the first slot of a new ring."""
         old, new, n = self.held, self._empty(slots), len(at)
-        for name in ("rows", "operand", "norm", "diag", "births"):
+        for name in ("rows", "operand", "norm", "births"):
             getattr(new, name)[:n] = getattr(old, name)[at]
+        for name in ("turned", "diag"):
+            getattr(new, name)[:, :n] = getattr(old, name)[:, at]
         for name in ("coef", "weights"):
             getattr(new, name)[: self.columns, :n] = getattr(old, name)[: self.columns, at]
         self.held, self.head, self.count = new, 0, n
@@ -197,7 +212,7 @@ class DeviceTerms:
         self._take_coef(matrix @ self.held.coef[:c])
 
     def wipe(self, columns: list[int], last: int) -> None:
-        """Empty some outputs but for the term at place `last` (below 0: none); drop empty terms."""
+        """Empty some outputs but for the term at place `last` (below 0: none)."""
         coef = self.held.coef[: self.columns].clone()
         for c in columns:
             kept = coef[c, last].clone()
@@ -205,8 +220,11 @@ class DeviceTerms:
             if last >= 0:
                 coef[c, last] = kept
         self._take_coef(coef)
+
+    def drop_empty(self) -> None:
+        """Drop terms that no output holds."""
         at = self.order(0, self.count)
-        keep = (coef[:, at] != 0).any(dim=0)
+        keep = (self.held.coef[: self.columns, at] != 0).any(dim=0)
         if not bool(keep.all()):
             self._refill(self.held.slots, at[keep])
 
@@ -230,10 +248,8 @@ class DeviceTerms:
         held = self.held
         for start in range(0, held.slots, AT_ONCE):
             part = slice(start, start + AT_ONCE)
-            self.launcher.ready(
-                held.rows[part], self.placed, self.frame.invariant, False, held.rows[part],
-                held.operand[part], held.norm[part], held.diag[part],
-            )  # fmt: skip
+            into = Rows(held.rows, held.operand, held.turned, held.norm, held.diag).part(part)
+            self.launcher.ready(into.v, self.placed, self.frame.invariant, False, into)
 
     def multiplied_by(self, precision: str) -> None:
         """Change the precision of products, in place."""
@@ -256,7 +272,7 @@ class DeviceTerms:
 
     def twin(self) -> DeviceTerms:
         """Return terms that share all arrays with these."""
-        other = object.__new__(DeviceTerms)
+        other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other.held = Terms(**vars(self.held))
         return other
@@ -324,4 +340,4 @@ def single(frame: Frame) -> Frame:
     return replace(frame, dtype=np.dtype(np.float32))
 
 
-NOTHING = Rows(None, None, None, None)
+NOTHING = Rows(None, None, None, None, None)

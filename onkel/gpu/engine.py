@@ -27,7 +27,7 @@ from onkel.learner.engine import Learned
 from onkel.learner.transaction import Transaction
 
 if TYPE_CHECKING:
-    from onkel.gpu.learner import GpuLearner
+    from onkel.gpu.learner import GpuLearner, OnDevice
 
 Array = NDArray[Any]
 
@@ -40,18 +40,23 @@ MOST = 1e37
 """What is larger has left the range of float32."""
 
 
+def at_once(learner: OnDevice, batch: Batch) -> int:
+    """Return how many rows may lie on the device at once."""
+    pieces = max(HELD // len(learner.frame.center) // PIECE, 1)
+    return min(len(batch), RUN, pieces * PIECE)
+
+
 class Device:
     """Runs of rows on the device, which changes terms before anyone knows whether all is well."""
 
     def reach(self, learner: GpuLearner, batch: Batch) -> int:
         """Return how many rows may lie on the device at once."""
-        pieces = max(HELD // len(learner.frame.center) // PIECE, 1)
-        return min(len(batch), RUN, pieces * PIECE)
+        return at_once(learner, batch)
 
     def learn(self, learner: GpuLearner, batch: Batch, call: Transaction) -> Learned:
         """Learn a run, up to where a block had to stop."""
         call.protect(0)
-        batch = batch.part(0, _begin(learner, batch))
+        batch = batch.part(0, begin(learner, batch))
         track, sent = _send(learner, batch)
         return _received(learner, batch, track, sent)
 
@@ -59,7 +64,7 @@ class Device:
 DEVICE = Device()
 
 
-def _begin(learner: GpuLearner, batch: Batch) -> int:
+def begin(learner: OnDevice, batch: Batch) -> int:
     """Meet the first row, give targets and features their units; return how many rows may come.
 
     While units are unknown, rows are looked at on the host, a block at a time.
@@ -126,21 +131,21 @@ def _received(learner: GpuLearner, batch: Batch, track: Track, sent: list[Any]) 
     done, why = int(ring[Ring.DONE]), int(ring[Ring.WHY])
     score, limit = (found.T for found in track.results[:2, :, :done].cpu().numpy())
     if why & BAD or not done:
-        _refuse(learner, batch, score, track.results[2, :, :done].cpu().numpy().T)
+        refuse(learner, batch, score, track.results[2, :, :done].cpu().numpy().T)
     learner.state = track.state.cpu().numpy()[: learner.columns].copy()
     learner.terms.head, learner.terms.count = int(ring[Ring.HEAD]), int(ring[Ring.COUNT])
-    _see_to(learner, why, int(ring[Ring.LAST]))
+    see_to(learner, why, int(ring[Ring.LAST]))
     if not learner.settings.scale or learner.moments.gaps:
         return Learned(score, limit)
     whole = sent[0] if len(sent) == 1 else torch.cat(sent)
     return Learned(score, limit, whole[:done])
 
 
-def _refuse(learner: GpuLearner, batch: Batch, score: Array, added: Array) -> None:
+def refuse(learner: OnDevice, batch: Batch, score: Array, added: Array) -> None:
     """Refuse the first row that left the floating range."""
     few = batch.part(0, min(len(score) + BLOCK, len(batch)))
     prepared = learner.terms.prepare(learner.on_device(few.X))
-    diag = prepared.diag[: len(few)].cpu().numpy()
+    diag = np.abs(prepared.diag[:, : len(few)].cpu().numpy()).max(axis=0)  # NaN stays
     row = int(np.flatnonzero(~(np.abs(diag) < MOST))[0]) if np.any(~(diag < MOST)) else -1
     wild = np.flatnonzero(~((np.abs(score) < MOST) & (np.abs(added) < MOST)).all(axis=1))
     if row >= 0 and (not len(wild) or row <= wild[0]):
@@ -149,7 +154,7 @@ def _refuse(learner: GpuLearner, batch: Batch, score: Array, added: Array) -> No
     learner.refuse_step(batch.first + at, score[at : at + 1].ravel())
 
 
-def _see_to(learner: GpuLearner, why: int, last: int) -> None:
+def see_to(learner: OnDevice, why: int, last: int) -> None:
     """Do what made a block stop, and fold a scale that has become small.
 
     `last`: the place of the term that the last row became; below 0: none.
@@ -160,6 +165,8 @@ def _see_to(learner: GpuLearner, why: int, last: int) -> None:
         wiped = np.flatnonzero(learner.state[:, Field.SCALE] == 0).tolist()
         learner.state[wiped, Field.SCALE] = 1.0
         learner.terms.wipe(wiped, last)
+        if learner.sharing == 1:
+            learner.terms.drop_empty()
     learner.fold_if_far()
     if why & STALE:
         learner.state[:, Field.NORM2] = np.maximum(learner.norm2(), 0.0)

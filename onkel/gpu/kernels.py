@@ -4,10 +4,8 @@ What a program of the device holds of a row is its *operand*: the row as the ker
 it, z, padded with zeros to a multiple of 16 features. In TF32 it is rounded to what the tensor
 cores keep, and its squared norm is that of the rounded row: the distance is then that of two points
 a little beside the data, and never a difference of two differently rounded numbers. Where three
-TF32 products stand for one of float32, the operand is two halves, high part and low part.
-
-A kernel function is a postfix program (``core.layout.Op``), coded as one integer, four bits for
-each operation: it is a constant when the device code is compiled, its numbers are not.
+TF32 products stand for one of float32, the operand is two halves, high part and low part. For sums
+over features, which no matrix product gives, rows lie feature by feature too, *turned*.
 """
 
 # Triton reads the source of these functions: annotations are its own, and names in capitals are
@@ -17,17 +15,7 @@ each operation: it is a constant when the device code is compiled, its numbers a
 import triton
 import triton.language as tl
 
-from onkel.gpu.codes import (
-    GAUSSIAN,
-    LAPLACIAN,
-    LINEAR,
-    MATERN32,
-    MATERN52,
-    POLYNOMIAL,
-    PRODUCT,
-    SCALE,
-    SUM,
-)
+from onkel.gpu.functions import one_of
 
 # MODE: 0 float32, 1 TF32, 2 three TF32 products. The ring's own numbers: see launch.Ring.
 
@@ -39,91 +27,15 @@ def to_tf32(x):
     return ((bits + 0x1000) & -8192).to(tl.float32, bitcast=True)
 
 
-@triton.jit
-def whole_power(x, DEGREE: tl.constexpr):
-    """x^DEGREE by squaring."""
-    result = x * 0.0 + 1.0
-    square = x
-    for bit in tl.static_range(8):
-        if (DEGREE >> bit) & 1:
-            result = result * square
-        if (DEGREE >> bit) > 1:
-            square = square * square
-    return result
-
-
-@triton.jit
-def leaf(dot, dist2, dist1, a, b, OP: tl.constexpr, DEGREE: tl.constexpr):
-    """One kernel of a program; `a` of the exponentials is -gamma log2(e)."""
-    if OP == GAUSSIAN:
-        value = tl.exp2(a * dist2)
-    elif OP == LAPLACIAN:
-        value = tl.exp2(a * dist1)
-    elif OP == MATERN32:
-        s = a * tl.sqrt(dist2)
-        value = (1.0 + s) * tl.exp2(-1.4426950408889634 * s)
-    elif OP == MATERN52:
-        s = a * tl.sqrt(dist2)
-        value = (1.0 + s + s * s * 0.3333333333333333) * tl.exp2(-1.4426950408889634 * s)
-    elif OP == LINEAR:
-        value = dot
-    elif OP == POLYNOMIAL:
-        value = whole_power(a * dot + b, DEGREE)
-    else:
-        tl.static_assert(False, "this kernel operation has no formula on the device")
-    return value
-
-
-@triton.jit
-def operate(
-    s0, s1, s2, s3, dot, dist2, dist1, a, b, OP: tl.constexpr, DEGREE: tl.constexpr
-):  # fmt: skip
-    """One operation of a program, on a stack of four."""
-    if OP == SCALE:
-        s0 = a * s0
-    elif OP == SUM:
-        s0 = s1 + s0
-        s1 = s2
-        s2 = s3
-    elif OP == PRODUCT:
-        s0 = s1 * s0
-        s1 = s2
-        s2 = s3
-    else:
-        s3 = s2
-        s2 = s1
-        s1 = s0
-        s0 = leaf(dot, dist2, dist1, a, b, OP, DEGREE)
-    return s0, s1, s2, s3
-
-
-@triton.jit
-def kernel_value(
-    dot, dist2, dist1, numbers, PROGRAM: tl.constexpr, DEGREES: tl.constexpr, OPS: tl.constexpr
-):
-    """Run a kernel program on a tile of pair statistics."""
-    s0 = dist2
-    s1 = dist2
-    s2 = dist2
-    s3 = dist2
-    for i in tl.static_range(OPS):
-        a = tl.load(numbers + 2 * i)
-        b = tl.load(numbers + 2 * i + 1)
-        s0, s1, s2, s3 = operate(
-            s0, s1, s2, s3, dot, dist2, dist1, a, b, (PROGRAM >> (4 * i)) & 15,
-            (DEGREES >> (8 * i)) & 255,
-        )  # fmt: skip
-    return s0
-
-
 @triton.jit(do_not_specialize=["n"])
 def prepare(
-    x, row_stride, column_stride, frame, numbers, v, operand, norms, diag, n, d,
-    DP: tl.constexpr, MODE: tl.constexpr, INVARIANT: tl.constexpr, RAW: tl.constexpr,
-    PROGRAM: tl.constexpr, DEGREES: tl.constexpr, OPS: tl.constexpr, ROWS: tl.constexpr,
-    BD: tl.constexpr,
+    x, row_stride, column_stride, frame, numbers, v, operand, turned, norms, diag, n, d,
+    turned_stride, diag_stride, DP: tl.constexpr, MODE: tl.constexpr, INVARIANT: tl.constexpr,
+    RAW: tl.constexpr, DOT: tl.constexpr, L1: tl.constexpr, KERNELS: tl.constexpr,
+    PROGRAM: tl.constexpr, DEGREES: tl.constexpr, OPS: tl.constexpr, NUMBERS: tl.constexpr,
+    ROWS: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
-    """Rows as they are stored, their operands, squared norms and k(x, x).
+    """Rows as they are stored, their operands, squared norms and k(x, x) of each kernel.
 
     ``v = (x - center) unit``, ``z = width (v - shift)``; `frame` holds the four vectors and a
     fifth, the most that v may be. Not `RAW`: x is already v (after a change of the frame).
@@ -154,8 +66,12 @@ def prepare(
         z = tl.where(both, width[None, :] * (raw - shift[None, :]), 0.0).to(tl.float32)
         place = operand + rows[:, None] * wide + j[None, :]
         full = here[:, None] & (j < DP)[None, :]
+        if L1:
+            far = j.to(tl.int64)[None, :] * turned_stride + rows[:, None]
+            tl.store(turned + far, z, mask=both)
         if MODE == 0:
-            tl.store(place, z, mask=full)
+            if DOT:
+                tl.store(place, z, mask=full)
         else:
             high = to_tf32(z)
             tl.store(place, high, mask=full)
@@ -167,21 +83,37 @@ def prepare(
         total += tl.sum(wide_z * wide_z, axis=1)
     norm = total.to(tl.float32)
     tl.store(norms + rows, norm, mask=here)
-    tl.store(
-        diag + rows, kernel_value(norm, norm * 0.0, norm * 0.0, numbers, PROGRAM, DEGREES, OPS),
-        mask=here,
-    )  # fmt: skip
+    none = norm * 0.0
+    for p in tl.static_range(KERNELS):
+        size = one_of(p, norm, none, none, numbers, PROGRAM, DEGREES, OPS, NUMBERS)
+        tl.store(diag + p * diag_stride + rows, size, mask=here)
 
 
 @triton.jit
-def distance1(q, q_rows, t, t_rows, d, stride, BM: tl.constexpr, BN: tl.constexpr):
-    """sum_j abs(z_j - z'_j), feature by feature."""
-    total = tl.zeros([BM, BN], tl.float32)
-    for j in range(0, d):
-        a = tl.load(q + q_rows * stride + j)
-        b = tl.load(t + t_rows * stride + j)
-        total += tl.abs(a[:, None] - b[None, :])
+def distance1(
+    total, q, q_stride, q_rows, t, t_stride, t_rows, d
+):  # fmt: skip
+    """Add sum_j abs(z_j - z'_j) to zeros, eight features at a time (launch.EIGHT), turned rows."""
+    for k in range(0, d, 8):
+        q_at = q + tl.cast(k, tl.int64) * q_stride
+        t_at = t + tl.cast(k, tl.int64) * t_stride
+        for j in tl.static_range(8):
+            a = tl.load(q_at + j * q_stride + q_rows)
+            b = tl.load(t_at + j * t_stride + t_rows)
+            total += tl.abs(a[:, None] - b[None, :])
     return total
+
+
+@triton.jit
+def no_sums(BM: tl.constexpr, BN: tl.constexpr):
+    """Zeros, spread over the threads as for a plain matrix product: squares of pairs to each.
+
+    So a row or a term that is loaded serves several pairs; as a tile is spread otherwise, it would
+    serve one.
+    """
+    left = tl.zeros([BM, 16], tl.float32)
+    right = tl.zeros([16, BN], tl.float32)
+    return tl.dot(left, right, input_precision="ieee")
 
 
 @triton.jit
@@ -225,17 +157,36 @@ def tile_dots_tma(
 
 
 @triton.jit
-def weighted(k, weights, slots, w_stride, out, C: tl.constexpr, CP: tl.constexpr):
-    """Add the tile's weighted row sums to `out`, one column for each output."""
+def weighted(
+    k, weights, slots, w_stride, out, FIRST: tl.constexpr, AT: tl.constexpr, COUNT: tl.constexpr,
+    CP: tl.constexpr,
+):  # fmt: skip
+    """Add the tile's row sums, weighted by columns FIRST ..., to the columns AT ... of `out`."""
     if CP == 1:
-        w = tl.load(weights + slots)
+        w = tl.load(weights + FIRST * w_stride + slots)
         out += tl.sum(k * w[None, :], axis=1)[:, None]
     else:
         column = tl.arange(0, CP)
-        for c in tl.static_range(C):
-            w = tl.load(weights + c * w_stride + slots)
+        for c in tl.static_range(COUNT):
+            w = tl.load(weights + (FIRST + c) * w_stride + slots)
             col = tl.sum(k * w[None, :], axis=1)
-            out += tl.where(column[None, :] == c, col[:, None], 0.0)
+            out += tl.where(column[None, :] == AT + c, col[:, None], 0.0)
+    return out
+
+
+@triton.jit
+def add_kernels(
+    dot, dist2, dist1, numbers, weights, slots, w_stride, out, KERNELS: tl.constexpr,
+    PROGRAM: tl.constexpr, DEGREES: tl.constexpr, OPS: tl.constexpr, NUMBERS: tl.constexpr,
+    FIRST: tl.constexpr, AT: tl.constexpr, COUNT: tl.constexpr, CP: tl.constexpr,
+):  # fmt: skip
+    """Each kernel function once on the tile's statistics, weighted for the outputs it serves."""
+    for p in tl.static_range(KERNELS):
+        k = one_of(p, dot, dist2, dist1, numbers, PROGRAM, DEGREES, OPS, NUMBERS)
+        out = weighted(
+            k, weights, slots, w_stride, out, (FIRST >> (16 * p)) & 65535,
+            (AT >> (16 * p)) & 65535, (COUNT >> (16 * p)) & 65535, CP,
+        )  # fmt: skip
     return out
 
 
@@ -246,26 +197,39 @@ def ends_before(ring, row):
     return (rows > 0) & (row >= rows)
 
 
+@triton.jit
+def in_reach(ring, n):
+    """Rows that the next block of a bank takes, n at most: as many as need no term to go."""
+    left = tl.minimum(tl.load(ring + 2) - tl.load(ring + 3), tl.load(ring + 7) - tl.load(ring + 1))
+    left = tl.maximum(tl.minimum(tl.minimum(left, tl.load(ring + 6)), n), 0)
+    return tl.where(tl.load(ring + 4) == 0, left, 0).to(tl.int32)
+
+
 @triton.jit(do_not_specialize=["row0"])
 def sums(
-    q, q_norm, t, t_norm, q_ptr, t_ptr, weights, partial, ring, numbers, row0, rows_padded, slots,
-    w_stride, d, DP: tl.constexpr, MODE: tl.constexpr, C: tl.constexpr, CP: tl.constexpr,
-    PROGRAM: tl.constexpr, DEGREES: tl.constexpr, OPS: tl.constexpr, DOT: tl.constexpr,
-    L1: tl.constexpr, TMA: tl.constexpr, OLDEST: tl.constexpr, FLAT: tl.constexpr,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    q, q_norm, t, t_norm, q_ptr, t_ptr, q_turned, t_turned, weights, partial, ring, numbers, row0,
+    rows_padded, slots, w_stride, q_stride, d, DP: tl.constexpr, MODE: tl.constexpr,
+    C: tl.constexpr, CP: tl.constexpr, KERNELS: tl.constexpr, PROGRAM: tl.constexpr,
+    DEGREES: tl.constexpr, OPS: tl.constexpr, NUMBERS: tl.constexpr, FIRST: tl.constexpr,
+    AT: tl.constexpr, COUNT: tl.constexpr, DOT: tl.constexpr, L1: tl.constexpr, TMA: tl.constexpr,
+    OLDEST: tl.constexpr, CURSOR: tl.constexpr, FLAT: tl.constexpr, BM: tl.constexpr,
+    BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     """Sum over terms of weight * k(row, term): nothing of size block x terms leaves the registers.
 
     Program (i, j) takes BM rows and the j-th of as many equal shares of the terms as there are
     programs; its sums go to `partial` [shares][C][rows_padded], to be added in order. OLDEST: the
-    rows are the oldest terms.
+    rows are the oldest terms. CURSOR: the rows begin where the ring says, and end there too.
     """
     m0 = tl.program_id(0) * BM
     share = tl.program_id(1)
     head = tl.load(ring + 0)
     count = tl.load(ring + 1)
     stopped = tl.load(ring + 4)
-    if not OLDEST:
+    if CURSOR:
+        row0 = tl.load(ring + 3).to(tl.int32)
+        stopped += tl.where(m0 >= in_reach(ring, rows_padded), 1, 0)
+    elif not OLDEST:
         stopped += tl.where(ends_before(ring, row0 + m0), 1, 0)
     tiles = slots // BN
     first = (head // BN).to(tl.int32)
@@ -280,6 +244,8 @@ def sums(
     here = tl.arange(0, BN)
     qn = tl.load(q_norm + far)
     out = tl.zeros([BM, CP], tl.float32)
+    if L1:
+        none = no_sums(BM, BN)
     stride: tl.constexpr = 2 * DP if MODE == 2 else DP
     if DOT and DP == BK and not TMA:  # the rows stay where they are
         at = tl.arange(0, BK)
@@ -302,9 +268,13 @@ def sums(
             dist2 = tl.maximum(qn[:, None] + tn[None, :] - 2.0 * acc, 0.0)
             dist1 = dist2
             if L1:
-                dist1 = distance1(q_ptr, far, t_ptr, slot.to(tl.int64), d, stride, BM, BN)
-            k = kernel_value(acc, dist2, dist1, numbers, PROGRAM, DEGREES, OPS)
-            out = weighted(k, weights, slot, w_stride, out, C, CP)
+                dist1 = distance1(
+                    none, q_turned, q_stride, far, t_turned, slots, slot.to(tl.int64), d
+                )
+            out = add_kernels(
+                acc, dist2, dist1, numbers, weights, slot, w_stride, out, KERNELS, PROGRAM,
+                DEGREES, OPS, NUMBERS, FIRST, AT, COUNT, CP,
+            )  # fmt: skip
     else:
         for i in tl.range(lo, hi, flatten=FLAT):
             start = ((first + i) % tiles) * BN
@@ -314,15 +284,20 @@ def sums(
                     acc = tile_dots_tma(q, row0 + m0, t, start, DP, BK, MODE, BM, BN)
                 else:
                     acc = tile_dots(q_ptr, far, t_ptr, slot.to(tl.int64), DP, BK, MODE, BM, BN)
+                tn = tl.load(t_norm + slot)
+                dist2 = tl.maximum(qn[:, None] + tn[None, :] - 2.0 * acc, 0.0)
             else:
-                acc = tl.zeros([BM, BN], tl.float32)
-            tn = tl.load(t_norm + slot)
-            dist2 = tl.maximum(qn[:, None] + tn[None, :] - 2.0 * acc, 0.0)
+                acc = none
+                dist2 = none
             dist1 = dist2
             if L1:
-                dist1 = distance1(q_ptr, far, t_ptr, slot.to(tl.int64), d, stride, BM, BN)
-            k = kernel_value(acc, dist2, dist1, numbers, PROGRAM, DEGREES, OPS)
-            out = weighted(k, weights, slot, w_stride, out, C, CP)
+                dist1 = distance1(
+                    none, q_turned, q_stride, far, t_turned, slots, slot.to(tl.int64), d
+                )
+            out = add_kernels(
+                acc, dist2, dist1, numbers, weights, slot, w_stride, out, KERNELS, PROGRAM,
+                DEGREES, OPS, NUMBERS, FIRST, AT, COUNT, CP,
+            )  # fmt: skip
     column = tl.arange(0, CP)
     row = m0 + tl.arange(0, BM)
     place = partial + (share * C + column)[None, :] * rows_padded + row[:, None]
@@ -331,12 +306,13 @@ def sums(
 
 @triton.jit(do_not_specialize=["row0", "n", "old"])
 def matrix(
-    t, t_norm, q, q_norm, ring, numbers, out, row0, n, slots, d, old,
-    DP: tl.constexpr, MODE: tl.constexpr, PROGRAM: tl.constexpr, DEGREES: tl.constexpr,
-    OPS: tl.constexpr, DOT: tl.constexpr, L1: tl.constexpr, KIND: tl.constexpr, B: tl.constexpr,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    t, t_norm, t_turned, q, q_norm, q_turned, ring, numbers, out, row0, n, slots, q_stride, plane,
+    d, old, DP: tl.constexpr, MODE: tl.constexpr, KERNELS: tl.constexpr, PROGRAM: tl.constexpr,
+    DEGREES: tl.constexpr, OPS: tl.constexpr, NUMBERS: tl.constexpr, WHICH: tl.constexpr,
+    DOT: tl.constexpr, L1: tl.constexpr, KIND: tl.constexpr, CURSOR: tl.constexpr,
+    B: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
-    """Kernel values that the scalar steps read, `out` [.][B].
+    """Kernel values that the scalar steps read, `out` [.][B], a plane for each kernel function.
 
     KIND 0: row i is the i-th oldest term, column j the block's j-th row; 1: both are rows of the
     block (above the diagonal nothing is read, and so nothing computed); 2: both are old terms.
@@ -346,9 +322,11 @@ def matrix(
     head = tl.load(ring + 0)
     count = tl.minimum(tl.load(ring + 1), old).to(tl.int32)
     stopped = tl.load(ring + 4) + tl.where(ends_before(ring, row0), 1, 0)
+    if CURSOR:
+        row0 = tl.load(ring + 3).to(tl.int32)
+        n = in_reach(ring, n)
     i = i0 + tl.arange(0, BM)
     j = j0 + tl.arange(0, BN)
-    stride: tl.constexpr = 2 * DP if MODE == 2 else DP
     if KIND == 0:
         wanted = (i0 < count) & (j0 < n)
         i_rows = (head + i) % slots
@@ -357,6 +335,10 @@ def matrix(
         left_norm = t_norm
         right = q
         right_norm = q_norm
+        left_turned = t_turned
+        left_stride = slots
+        right_turned = q_turned
+        right_stride = q_stride
     elif KIND == 1:
         wanted = (i0 <= j0 + BN) & (j0 < n)
         i_rows = (row0 + i).to(tl.int64)
@@ -365,6 +347,10 @@ def matrix(
         left_norm = q_norm
         right = q
         right_norm = q_norm
+        left_turned = q_turned
+        left_stride = q_stride
+        right_turned = q_turned
+        right_stride = q_stride
     else:
         wanted = (i0 < count) & (j0 < count)
         i_rows = (head + i) % slots
@@ -373,6 +359,10 @@ def matrix(
         left_norm = t_norm
         right = t
         right_norm = t_norm
+        left_turned = t_turned
+        left_stride = slots
+        right_turned = t_turned
+        right_stride = slots
     if wanted & (stopped == 0):
         if DOT:
             acc = tile_dots(left, i_rows, right, j_rows, DP, BK, MODE, BM, BN)
@@ -383,6 +373,11 @@ def matrix(
         dist2 = tl.maximum(a[:, None] + b[None, :] - 2.0 * acc, 0.0)
         dist1 = dist2
         if L1:
-            dist1 = distance1(left, i_rows, right, j_rows, d, stride, BM, BN)
-        k = kernel_value(acc, dist2, dist1, numbers, PROGRAM, DEGREES, OPS)
-        tl.store(out + i.to(tl.int64)[:, None] * B + j[None, :], k)
+            none = no_sums(BM, BN)
+            dist1 = distance1(
+                none, left_turned, left_stride, i_rows, right_turned, right_stride, j_rows, d
+            )
+        place = out + i.to(tl.int64)[:, None] * B + j[None, :]
+        for p in tl.static_range(KERNELS):
+            k = one_of(p, acc, dist2, dist1, numbers, PROGRAM, DEGREES, OPS, NUMBERS)
+            tl.store(place + ((WHICH >> (16 * p)) & 65535) * plane, k)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -10,19 +11,23 @@ from typing import Any
 import numpy as np
 import torch
 
-from onkel.core.layout import LossCode, Op, Program, Reads, RuleCode, operation_of, reads_of, row_of
+from onkel.core.layout import LossCode, RuleCode, row_of
 from onkel.gpu import kernels as device_code
 from onkel.gpu.devices import allow, interpreted
+from onkel.gpu.programs import Encoded, Packed, packed, together
 
 MODES = {"float32": 0, "tf32": 1, "tf32x3": 2}
 INTERPRETED = interpreted()
-LOG2E = 1.4426950408889634
 TOGETHER = 64 if INTERPRETED else 8
 """Rows that one program makes ready, or stores."""
 WIDTH = 64
 """Rows whose shares one program adds."""
 EDGE = 64
 """Rows by which a buffer is longer than what is used of it."""
+EIGHT = 8
+"""Features that are added up together; turned rows are padded to as many."""
+MOST_OUTPUTS = 64
+"""Outputs that one launch sums for."""
 
 
 class Ring(IntEnum):
@@ -40,6 +45,16 @@ class Ring(IntEnum):
     """Why a block stopped; those behind it do nothing."""
     LAST = 5
     """Where the last row became a term; below 0: it did not."""
+    MOST = 6
+    """Rows that the next block of a bank may take."""
+    CAP = 7
+    """Terms at which a bank lets some go."""
+    GOING = 8
+    """How many go then."""
+    FROM = 9
+    """Where the rows began that a bank has just learned."""
+    TOOK = 10
+    """How many they were."""
 
 
 def send(array: Any, device: Any) -> Any:
@@ -52,39 +67,6 @@ def send(array: Any, device: Any) -> Any:
     if device.type == "cpu":
         return found
     return found.pin_memory().to(device, non_blocking=True)
-
-
-@dataclass(frozen=True)
-class Encoded:
-    """A kernel program as the device code takes it."""
-
-    code: int
-    degrees: int
-    ops: int
-    params: Any
-    dot: bool
-    l1: bool
-
-    @property
-    def constants(self) -> dict[str, int]:
-        """What is compiled in."""
-        return {"PROGRAM": self.code, "DEGREES": self.degrees, "OPS": self.ops}
-
-
-def encode(program: Program, device: Any) -> Encoded:
-    """Return a kernel program for the device; ``devices.unfit`` has seen to its size."""
-    code = degrees = 0
-    params = []
-    for i, (op, a, b, c) in enumerate(program):
-        row = operation_of(op)
-        allow("kernel operation", row)
-        code |= (int(op) + 1) << (4 * i)
-        degrees |= (int(c) if op == Op.POLYNOMIAL else 0) << (8 * i)
-        params += [-a * LOG2E if row.operation.exponential else a, b]
-    reads = reads_of(program)
-    numbers = torch.tensor(params, dtype=torch.float32, device=device)
-    dot = bool(reads & {Reads.DOT, Reads.DIST2})
-    return Encoded(code, degrees, len(program), numbers, dot, Reads.DIST1 in reads)
 
 
 def padded(d: int) -> int:
@@ -127,7 +109,7 @@ def choose_tiles(dp: int, mode: int, l1: bool, columns: int) -> Tiles:
     if INTERPRETED:
         return Tiles(64, 64, min(dp, 128) if dp <= 128 else 32, 4, 1)
     if l1:
-        return Tiles(64, 64, dp if dp <= 128 else 32, 4, 2, per=2)
+        return Tiles(64, 64, dp if dp <= 64 else 32, 4, 2, per=3)
     if mode == 0:
         return Tiles(128, 64, 16, 4, 2, per=4) if dp <= 16 else Tiles(128, 64, 32, 4, 2, per=2)
     if dp <= 16:
@@ -152,25 +134,29 @@ class Terms:
 
     rows: Any
     operand: Any
+    turned: Any
+    """[features][slots], where sums over features are wanted."""
     norm: Any
     diag: Any
+    """[functions][slots]: k(x, x)."""
     coef: Any
     weights: Any
     births: Any
     ring: Any
 
     @classmethod
-    def empty(cls, slots: int, d: int, wide: int, columns: int, device: Any) -> Terms:
+    def empty(cls, slots: int, launcher: Launcher, columns: int) -> Terms:
         """Return a ring without terms."""
 
-        def zeros(shape: Any, dtype: Any = torch.float32) -> Any:
-            return torch.zeros(shape, dtype=dtype, device=device)
+        def zeros(*shape: int, dtype: Any = torch.float32) -> Any:
+            return torch.zeros(shape, dtype=dtype, device=launcher.device)
 
         cp = power_of_two(columns)
         return cls(
-            zeros((slots, d)), zeros((slots, wide)), zeros(slots), zeros(slots),
-            zeros((cp, slots), torch.float64), zeros((cp, slots)), zeros(slots, torch.int64),
-            zeros(len(Ring), torch.int64),
+            zeros(slots, launcher.d), zeros(slots, launcher.wide), zeros(launcher.tall, slots),
+            zeros(slots), zeros(len(launcher.functions), slots),
+            zeros(cp, slots, dtype=torch.float64), zeros(cp, slots),
+            zeros(slots, dtype=torch.int64), zeros(len(Ring), dtype=torch.int64),
         )  # fmt: skip
 
     @property
@@ -181,12 +167,19 @@ class Terms:
 
 @dataclass
 class Rows:
-    """Rows of one run, made ready: stored form, operand, squared norm, k(x, x)."""
+    """Rows of one run, made ready: stored form, operand, turned, squared norm, k(x, x)."""
 
     v: Any
     operand: Any
+    turned: Any
     norm: Any
     diag: Any
+
+    def part(self, at: slice) -> Rows:
+        """Return some of them."""
+        return Rows(
+            self.v[at], self.operand[at], self.turned[:, at], self.norm[at], self.diag[:, at]
+        )
 
 
 def power_of_two(n: int) -> int:
@@ -194,25 +187,63 @@ def power_of_two(n: int) -> int:
     return 1 << (max(n, 1) - 1).bit_length()
 
 
+@dataclass
+class Share:
+    """Kernel functions that are launched together, the tile they take, and their outputs."""
+
+    packed: Packed
+    tiles: Tiles
+    where: Any
+    """The outputs' numbers, on the device."""
+
+    @property
+    def columns(self) -> int:
+        """How many outputs."""
+        return int(self.where.shape[0])
+
+    def splits(self, n: int, slots: int, most: int) -> int:
+        """Return into how many shares the terms go, so that all multiprocessors have work."""
+        across = -(-n // self.tiles.bm)
+        return max(1, min(self.tiles.per * most // across, slots // self.tiles.bn))
+
+
 class Launcher:
-    """Launches the kernels for one kernel function, precision and number of features."""
+    """Launches the kernels for some kernel functions, precision and number of features.
+
+    `counts`: how many outputs each function serves; those of the first stand first.
+    """
 
     def __init__(
-        self, program: Encoded, d: int, mode: int, device: Any, tiles: Tiles | None = None,
-        columns: int = 1,
+        self, functions: Sequence[Encoded], d: int, mode: int, device: Any,
+        tiles: Tiles | None = None, counts: Sequence[int] = (1,),
     ) -> None:  # fmt: skip
-        self.program, self.d, self.device = program, d, device
-        if program.l1:
+        self.functions, self.d, self.device = tuple(functions), d, device
+        dot, l1 = any(f.dot for f in functions), any(f.l1 for f in functions)
+        if all(f.l1 for f in functions):
             mode = 0  # feature by feature there is nothing to gain
         self.mode = mode
         self.dp = padded(d)
-        self.wide = 2 * self.dp if mode == 2 else self.dp
-        self.tiles = tiles or choose_tiles(self.dp, mode, program.l1, columns)
+        self.wide = (2 * self.dp if mode == 2 else self.dp) if dot else 0
+        self.tall = -(-d // EIGHT) * EIGHT if l1 else 0
+        self.params = torch.cat([f.params for f in functions])
         self.most = multiprocessors(device)
+        self.all = together(functions)
+        self.pairs = packed(functions, [1] * len(functions), len(functions))
+        self.shares = [self._share(some, tiles) for some in packed(functions, counts, MOST_OUTPUTS)]
         small = min(self.dp, 32) if mode else 16
         self.small = Tiles(64, 64, small, 4, 3)
         self.few = Tiles(64, 64, small, 4, 2)
         """For rows that lie anywhere in the ring."""
+
+    def _share(self, some: Packed, tiles: Tiles | None) -> Share:
+        where = torch.tensor(some.columns, dtype=torch.int32, device=self.device)
+        tiles = tiles or choose_tiles(self.dp, self.mode, some.l1, len(some.columns))
+        return Share(some, tiles, where)
+
+    @property
+    def columns(self) -> int:
+        """How many outputs there are."""
+        return sum(share.columns for share in self.shares)
 
     def room(self, n: int) -> Rows:
         """Return room for n rows."""
@@ -221,65 +252,70 @@ class Launcher:
         def empty(*shape: int) -> Any:
             return torch.zeros(shape, dtype=torch.float32, device=self.device)
 
-        return Rows(empty(most, self.d), empty(most, self.wide), empty(most), empty(most))
+        return Rows(
+            empty(most, self.d), empty(most, self.wide), empty(self.tall, most), empty(most),
+            empty(len(self.functions), most),
+        )  # fmt: skip
 
     def prepare(self, x: Any, frame: Any, invariant: bool, room: Rows | None = None) -> Rows:
         """Make rows ready; `frame` is [5][d]: center, unit, width, shift, most that v may be."""
         rows = self.room(len(x)) if room is None else room
-        self.ready(x, frame, invariant, True, rows.v, rows.operand, rows.norm, rows.diag)
+        self.ready(x, frame, invariant, True, rows)
         return rows
 
-    def ready(
-        self, x: Any, frame: Any, invariant: bool, raw: bool, v: Any, operand: Any, norm: Any,
-        diag: Any,
-    ) -> None:  # fmt: skip
-        """The same into given arrays."""
+    def ready(self, x: Any, frame: Any, invariant: bool, raw: bool, rows: Rows) -> None:
+        """The same into given arrays; not `raw`: x is what is stored already."""
         n, d = x.shape
         device_code.prepare[(-(-n // TOGETHER),)](
-            x, x.stride(0), x.stride(1), frame, self.program.params, v, operand, norm, diag, n, d,
-            DP=self.dp, MODE=self.mode, INVARIANT=invariant, RAW=raw, ROWS=TOGETHER,
-            BD=min(self.dp, 64) if self.dp <= 128 else 32, **self.program.constants,
+            x, x.stride(0), x.stride(1), frame, self.params, rows.v, rows.operand, rows.turned,
+            rows.norm, rows.diag, n, d, rows.turned.stride(0), rows.diag.stride(0), DP=self.dp,
+            MODE=self.mode, INVARIANT=invariant, RAW=raw, DOT=self.wide > 0, L1=self.tall > 0,
+            ROWS=TOGETHER, BD=min(self.dp, 64) if self.dp <= 128 else 32, **self.all.constants,
         )  # fmt: skip
 
-    def splits(self, n: int, slots: int) -> int:
-        """Return into how many shares the terms go, so that all multiprocessors have work."""
-        across = -(-n // self.tiles.bm)
-        return max(1, min(self.tiles.per * self.most // across, slots // self.tiles.bn))
-
     def sums(
-        self, rows: Rows, row0: int, n: int, terms: Terms, columns: int, partial: Any, splits: int,
-        room: int, oldest: bool = False,
+        self, share: Share, rows: Rows, row0: int, n: int, terms: Terms, partial: Any, splits: int,
+        room: int, oldest: bool = False, cursor: bool = False,
     ) -> None:  # fmt: skip
-        """Sum weight * k over the terms, for n rows from `row0` on (or for the n oldest terms)."""
-        t, p = self.few if oldest else self.tiles, self.program
-        q, q_norm = (terms.operand, terms.norm) if oldest else (rows.operand, rows.norm)
+        """Sum weight * k over the terms, for n rows from `row0` on (or for the n oldest terms).
+
+        `cursor`: for the next rows of a bank, n at most.
+        """
+        t, p = self.few if oldest else share.tiles, share.packed
+        q = Rows(None, terms.operand, terms.turned, terms.norm, None) if oldest else rows
         tma = t.tma
-        q_arg, t_arg = q, terms.operand
+        q_arg, t_arg = q.operand, terms.operand
         if tma:
             from triton.tools.tensor_descriptor import TensorDescriptor
 
-            q_arg = TensorDescriptor.from_tensor(q, [t.bm, t.bk])
+            q_arg = TensorDescriptor.from_tensor(q.operand, [t.bm, t.bk])
             t_arg = TensorDescriptor.from_tensor(terms.operand, [t.bn, t.bk])
         device_code.sums[(-(-n // t.bm), splits)](
-            q_arg, q_norm, t_arg, terms.norm, q, terms.operand, terms.weights, partial, terms.ring,
-            p.params, row0, room, terms.slots, terms.slots, self.d, DP=self.dp, MODE=self.mode,
-            C=columns, CP=power_of_two(columns), DOT=p.dot, L1=p.l1, TMA=tma, OLDEST=oldest,
-            FLAT=t.flat, BM=t.bm, BN=t.bn, BK=t.bk, **p.constants, **t.options,
+            q_arg, q.norm, t_arg, terms.norm, q.operand, terms.operand, q.turned, terms.turned,
+            terms.weights, partial, terms.ring, self.params, row0, room, terms.slots, terms.slots,
+            q.turned.stride(0), self.d, DP=self.dp, MODE=self.mode, C=share.columns,
+            CP=power_of_two(share.columns), DOT=p.dot, L1=p.l1, TMA=tma, OLDEST=oldest,
+            CURSOR=cursor, FLAT=t.flat, BM=t.bm, BN=t.bn, BK=t.bk, **p.constants, **p.served,
+            **t.options,
         )  # fmt: skip
 
     def matrix(
-        self, kind: int, rows: Rows, row0: int, n: int, terms: Terms, old: int, out: Any
-    ) -> None:
+        self, kind: int, rows: Rows, row0: int, n: int, terms: Terms, old: int, out: Any,
+        cursor: bool = False,
+    ) -> None:  # fmt: skip
         """Kernel values: 0 old terms against the block, 1 the block, 2 old terms."""
-        t, p, b = self.small, self.program, int(out.shape[1])
         high, wide = (old, n) if kind == 0 else (n, n) if kind == 1 else (old, old)
         if not (high and wide):
             return
-        device_code.matrix[(-(-high // t.bm), -(-wide // t.bn))](
-            terms.operand, terms.norm, rows.operand, rows.norm, terms.ring, p.params, out, row0, n,
-            terms.slots, self.d, old, DP=self.dp, MODE=self.mode, DOT=p.dot, L1=p.l1, KIND=kind,
-            B=b, BM=t.bm, BN=t.bn, BK=t.bk, **p.constants, **t.options,
-        )  # fmt: skip
+        t, b, plane = self.small, int(out.shape[-1]), out.shape[-2] * out.shape[-1]
+        for p in self.pairs:
+            device_code.matrix[(-(-high // t.bm), -(-wide // t.bn))](
+                terms.operand, terms.norm, terms.turned, rows.operand, rows.norm, rows.turned,
+                terms.ring, self.params, out, row0, n, terms.slots, rows.turned.stride(0), plane,
+                self.d, old, DP=self.dp, MODE=self.mode, DOT=p.dot, L1=p.l1, KIND=kind,
+                CURSOR=cursor, B=b, BM=t.bm, BN=t.bn, BK=t.bk, **p.constants, **p.planes,
+                **t.options,
+            )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -317,9 +353,9 @@ class StepKind:
             "DROPS": self.drops, "STEADY": self.steady, "AGED": self.aged,
         }  # fmt: skip
 
-    def numbers(self, cap: int, device: Any) -> Any:
+    def numbers(self, cap: int) -> Any:
         """What is not."""
         radius = self.radius if math.isfinite(self.radius) else 0.0
         found = [max(self.nu, 0.0), self.extra, self.threshold_rate, self.support_rate, radius]
         found += [max(self.tuning, 1e-300), self.power, float(cap)]
-        return send(np.array(found), device)
+        return np.array(found)

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from onkel.core.frame import Frame
-from onkel.core.layout import Field
+from onkel.core.layout import Field, Program
 from onkel.gpu import devices, launch, memory
 from onkel.gpu.device_terms import DeviceTerms
 from onkel.gpu.engine import DEVICE
@@ -20,41 +20,41 @@ from onkel.gpu.launch import send
 from onkel.gpu.moments import take_in
 from onkel.gpu.rows import on_host
 from onkel.gpu.track import PIECE, Track
-from onkel.learner import Settings, TermLearner
+from onkel.learner import TermLearner
 
 Array = NDArray[Any]
 
 
-class GpuLearner(TermLearner):
-    """f = sum of terms a_i k(x_i, .) on a GPU; see :class:`~onkel.learner.TermLearner`."""
+class OnDevice(TermLearner):
+    """What learners with terms on a GPU share: where rows go, and what scores them."""
 
-    engines: ClassVar[tuple[Any, ...]] = (DEVICE,)
     at_a_time: ClassVar[int] = PIECE
+    track: Any = None
+    """What the device works in."""
 
-    def __init__(self, settings: Settings, features: int, columns: int, dtype: Any) -> None:
-        device = "cpu" if launch.INTERPRETED else settings.device
-        self.device = torch.device(device)
-        self.track: Track | None = None
-        super().__init__(settings, features, columns, dtype)
-        self.refreshes = settings.scale or self.moments.gaps or self.targets.active
+    @property
+    def device(self) -> Any:
+        """Where the terms are."""
+        return torch.device("cpu" if launch.INTERPRETED else self.settings.device)
 
     def open(self, frame: Frame) -> None:
         """Make what f is stored in."""
         super().open(frame)
         devices.allow("budget", self.window.budget.code)
+        self.refreshes = self.settings.scale or self.moments.gaps or self.targets.active
 
     def no_terms(self, frame: Frame | None) -> DeviceTerms:
         """Return empty storage for terms."""
         assert frame is not None  # no strings here
         limit = min(self.window.cap, self.window.age)
         return DeviceTerms(
-            self.kernel, frame, 0, limit, self.device, self.settings.precision, self.dtype
-        )
+            self.kernel, frame, 0, limit, self.device, self.settings.precision, self.dtype,
+            self.functions(),
+        )  # fmt: skip
 
-    def norm2(self) -> Array:
-        """Recompute ||f||^2 of each output from its terms, in O(terms^2)."""
-        scale = self.state[:, Field.SCALE]
-        return np.asarray(self.terms.norm2(self.columns) * scale**2)
+    def functions(self) -> list[Program]:
+        """Return the kernel functions of all settings that share the terms."""
+        return [self.kernel.program() or []]
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -102,3 +102,15 @@ class GpuLearner(TermLearner):
     def __getstate__(self) -> dict[str, Any]:
         """What the device works in can be made again."""
         return {**self.__dict__, "track": None}
+
+
+class GpuLearner(OnDevice):
+    """f = sum of terms a_i k(x_i, .) on a GPU; see :class:`~onkel.learner.TermLearner`."""
+
+    engines: ClassVar[tuple[Any, ...]] = (DEVICE,)
+    track: Track | None = None
+
+    def norm2(self) -> Array:
+        """Recompute ||f||^2 of each output from its terms, in O(terms^2)."""
+        scale = self.state[:, Field.SCALE]
+        return np.asarray(self.terms.norm2(self.columns) * scale**2)

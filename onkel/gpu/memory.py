@@ -33,10 +33,11 @@ def check_room(terms: Any, count: int) -> None:
 
 def refused(terms: Any, why: str) -> MemoryError:
     """Return the error that says what does not fit."""
-    d, wide = len(terms.frame.center), terms.launcher.wide
+    d, wide = len(terms.frame.center), terms.launcher.wide + terms.launcher.tall
+    rest = 12 + 4 * len(terms.launcher.functions)
     return MemoryError(
         f"The memory of {terms.device} is too small: {why}. A term takes 4 x {d} (its row) + 4 x "
-        f"{wide} (as precision={terms.precision!r} multiplies it) + 12 for each output + 16 = "
+        f"{wide} (as precision={terms.precision!r} multiplies it) + 12 for each output + {rest} = "
         f"{terms.bytes_of_one():,} bytes. Give expansions.Window fewer terms, or precision='tf32' "
         "for less of it. The model was not changed."
     )

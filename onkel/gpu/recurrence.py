@@ -166,12 +166,13 @@ def bring_up(
 @triton.jit
 def carry(
     base, own_k, old_k, gained, lost, t0, r, w0, gone, n, B: tl.constexpr, C: tl.constexpr,
-    CP: tl.constexpr, WIDE: tl.constexpr,
+    CP: tl.constexpr, WIDE: tl.constexpr, DROPS: tl.constexpr = 1,
 ):  # fmt: skip
     """Add to the sums of all rows still to come what r rows from t0 on have changed.
 
     `gained`: what they added, a lane each; `lost`: the coefficients of the terms from w0 on, of
-    which the first `gone` were dropped. A thread has columns of its own: nothing is waited for.
+    which the first `gone` were dropped (DROPS 0: none). A thread has columns of its own: nothing
+    is waited for.
     """
     output = tl.arange(0, CP)[:, None]
     for start in range((t0 + r) // 32 * 32, n, WIDE):
@@ -182,11 +183,13 @@ def carry(
         for some in range(0, 32, 16):
             for one in tl.static_range(16):
                 i = some + one
-                mine, theirs = later & (none + i < r), later & (none + i < gone)
+                mine = later & (none + i < r)
                 k = tl.load(own_k + (t0 + i) * B + column, mask=mine, other=0.0)
                 total += pick(gained, i, CP) * k
-                k = tl.load(old_k + (w0 + i) * B + column, mask=theirs, other=0.0)
-                total -= pick(lost, i, CP) * k
+                if DROPS > 0:
+                    theirs = later & (none + i < gone)
+                    k = tl.load(old_k + (w0 + i) * B + column, mask=theirs, other=0.0)
+                    total -= pick(lost, i, CP) * k
         place = base + output * B + column
         mask = later & (output < C)
         tl.store(place, tl.load(place, mask=mask, other=0.0) + total, mask=mask)
@@ -194,13 +197,16 @@ def carry(
 
 @triton.jit(do_not_specialize=["shares"])
 def add_up(
-    partial, out, rows, shares, C: tl.constexpr, SHARES: tl.constexpr, WIDTH: tl.constexpr
+    partial, out, where, rows, shares, C: tl.constexpr, SHARES: tl.constexpr, WIDTH: tl.constexpr
 ):  # fmt: skip
-    """Add the shares of the terms, always in the same order; double precision costs nothing."""
+    """Add the shares of the terms, always in the same order; double precision costs nothing.
+
+    `where`: which outputs these are.
+    """
     at = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
     c = tl.program_id(1)
     share = tl.arange(0, SHARES)
     place = partial + (share * C + c)[:, None] * rows + at[None, :]
     values = tl.load(place, mask=(share < shares)[:, None] & (at < rows)[None, :], other=0.0)
     total = tl.sum(values.to(tl.float64), axis=0)
-    tl.store(out + c * rows + at, total.to(tl.float32), mask=at < rows)
+    tl.store(out + tl.load(where + c) * rows + at, total.to(tl.float32), mask=at < rows)

@@ -1,4 +1,4 @@
-"""The kernel of the scalar steps, and the one that stores what they decided."""
+"""The kernel of the scalar steps."""
 
 # mypy: ignore-errors
 
@@ -29,18 +29,20 @@ from onkel.gpu.codes import (
     NOVELTY,
     PROJECTION,
 )
+from onkel.gpu.kernels import in_reach
 from onkel.gpu.recurrence import bring_up, carry, judge, lanes_sum, pick, wrapped
 
 
 @triton.jit(do_not_specialize=["row0", "n", "old"])
 def steps(
     base, old_k, own_k, square_k, old_base, coef, weights, births, t_diag, ring, state,
-    feed, oldest, y, diag, numbers, results, slot_of, row0, n, N, slots, old,
+    feed, oldest, y, diag, numbers, results, slot_of, fresh, told, who, kernel_of, row0, n, N,
+    slots, old, lot, plane, diag_stride,
     C: tl.constexpr, CP: tl.constexpr, RULE: tl.constexpr, LOSS: tl.constexpr, NU: tl.constexpr,
     POWER1: tl.constexpr, LEARN_ALERTS: tl.constexpr, INTERCEPT: tl.constexpr, NORM: tl.constexpr,
     BALL: tl.constexpr, POWER2: tl.constexpr, TUNING: tl.constexpr, KXX: tl.constexpr,
     STEADY: tl.constexpr, AGED: tl.constexpr, B: tl.constexpr,
-    DROPS: tl.constexpr, WIDE: tl.constexpr,
+    DROPS: tl.constexpr, WIDE: tl.constexpr, BANK: tl.constexpr,
 ):  # fmt: skip
     """Run the block's steps, one row after another (``core/numpy_core.steps``).
 
@@ -48,10 +50,28 @@ def steps(
     the first three are the same for all rows of the block. AGED: terms go by age too. A block that
     cannot go on ends early and says why in ``ring[4]`` (bits: f far below its scale, wiped out,
     norm stale, out of range, too few terms at hand); blocks after it do nothing.
+
+    BANK: each program is a member of a bank, on rows that begin where the ring says. It reads the
+    planes of its own kernel function, changes `fresh` beside the state, and says in `told` how many
+    rows it has done and why no more; what comes of it all is decided afterwards (``gather``). Of
+    `results` there are `lot` outputs.
     """
+    if BANK:
+        member = tl.load(who + tl.program_id(0))
+        kernel = tl.load(kernel_of + member)
+        base += member * C * B
+        own_k += kernel * plane
+        diag += kernel * diag_stride
+        state += member * CP * FIELDS
+        fresh += member * CP * FIELDS
+        feed += member * 6 * N
+        numbers += member * 8
+        results += member * C * N
+        n = in_reach(ring, n)
+        row0 = tl.minimum(tl.load(ring + 3), N - 1).to(tl.int32)
     score = results
-    limit = results + C * N
-    added = results + 2 * C * N
+    limit = results + lot * N
+    added = results + 2 * lot * N
     nu = tl.load(numbers)
     extra = tl.load(numbers + 1)
     threshold_rate = tl.load(numbers + 2)
@@ -62,8 +82,9 @@ def steps(
     cap = tl.load(numbers + 7).to(tl.int64)
     head = tl.load(ring + 0).to(tl.int32)
     count = tl.load(ring + 1).to(tl.int32)
-    here = tl.maximum(tl.load(ring + 2) - row0, 0)
-    n = tl.where(tl.load(ring + 4) == 0, tl.minimum(n, here), 0).to(tl.int32)
+    if not BANK:
+        here = tl.maximum(tl.load(ring + 2) - row0, 0)
+        n = tl.where(tl.load(ring + 4) == 0, tl.minimum(n, here), 0).to(tl.int32)
     have = tl.minimum(count, old)
     room = tl.minimum(cap - count, B + 1).to(tl.int32)
     """Terms that may still come before the oldest must go."""
@@ -109,7 +130,9 @@ def steps(
         there = rows < n
         # Read now, so that they are near when the steps want them, one row after another.
         near = tl.load(own_k + (t0 + below) * B + rows)
-        near_old = tl.load(old_k + (front + below) * B + rows)
+        near_old = near
+        if DROPS > 0:
+            near_old = tl.load(old_k + (front + below) * B + rows)
         tl.debug_barrier()
         s = tl.load(base + output * B + rows, mask=there & (output < C), other=0.0).to(tl.float64)
         w0 = front
@@ -151,14 +174,16 @@ def steps(
         added_of = none
         born_of = tl.zeros([1, 32], tl.int32)
         kx = tl.load(own_k + t0 * B + rows)
-        k_front = tl.load(old_k + front * B + rows)
+        if DROPS > 0:
+            k_front = tl.load(old_k + front * B + rows)
         r = t0 * 0
         while (r < m) & (stop == 0) & ((front - w0) <= 32 - DROPS):
             f = pick(s, r, CP) * scale
             wide_kx = kx.to(tl.float64)
             # For the next row and the next term that may go, long before they are used.
             kx_next = tl.load(own_k + (t0 + r + 1) * B + rows)
-            k_next = tl.load(old_k + (front + 1) * B + rows)
+            if DROPS > 0:
+                k_next = tl.load(old_k + (front + 1) * B + rows)
             target = pick(y_lane, r, CP)
             weight = 0.0
             if RULE == PROJECTION or TUNING:
@@ -310,7 +335,8 @@ def steps(
         alive = born_of
         before = stored - tl.sum(tl.sum(alive, axis=1), axis=0)
         slot = wrapped(tail + before + tl.cumsum(alive, axis=1) - alive, slots)
-        tl.store(slot_of + at, tl.where(alive > 0, slot, -1), mask=now)
+        if not BANK:
+            tl.store(slot_of + at, tl.where(alive > 0, slot, -1), mask=now)
         last = tl.max(
             tl.max(tl.where(lane == r - 1, tl.where(alive > 0, slot, -1), -1), axis=1), axis=0
         )
@@ -346,7 +372,7 @@ def steps(
             risk_sum += tl.where(now, weight_lane * value + lam * grown / power, 0.0)
         carry(
             base, own_k, old_k, added_of.to(tl.float32), c_lane.to(tl.float32), t0, r, w0,
-            front - w0, n, B, C, CP, WIDE,
+            front - w0, n, B, C, CP, WIDE, DROPS,
         )  # fmt: skip
         t0 += r
         tl.debug_barrier()
@@ -375,23 +401,24 @@ def steps(
     errors_total = tl.load(place + AT_MARGIN_ERRORS) + lanes_sum(errors_sum, CP)
     updates_total = tl.load(place + AT_UPDATES) + lanes_sum(moves_sum, CP)
     tl.debug_barrier()
-    tl.store(place + AT_SCALE, scale)
-    tl.store(place + AT_OFFSET, offset)
-    tl.store(place + AT_THRESHOLD, threshold)
-    tl.store(place + AT_ALERT, alert)
-    tl.store(place + AT_NORM2, norm2)
-    tl.store(place + AT_SCALE_SUM, scale_sum)
-    tl.store(place + AT_OFFSET_SUM, offset_sum)
-    tl.store(place + AT_DROPPED, dropped_total)
-    tl.store(place + AT_TRIALS, trials_total)
-    tl.store(place + AT_WEIGHT, weights_total)
-    tl.store(place + AT_OUTSIDE, outside_total)
-    tl.store(place + AT_ALERTS, alerts_total)
-    tl.store(place + AT_ALERT_SUM, alert_total)
-    tl.store(place + AT_LOSS, loss_total)
-    tl.store(place + AT_RISK, risk_total)
-    tl.store(place + AT_MARGIN_ERRORS, errors_total)
-    tl.store(place + AT_UPDATES, updates_total)
+    made = fresh + of * FIELDS
+    tl.store(made + AT_SCALE, scale)
+    tl.store(made + AT_OFFSET, offset)
+    tl.store(made + AT_THRESHOLD, threshold)
+    tl.store(made + AT_ALERT, alert)
+    tl.store(made + AT_NORM2, norm2)
+    tl.store(made + AT_SCALE_SUM, scale_sum)
+    tl.store(made + AT_OFFSET_SUM, offset_sum)
+    tl.store(made + AT_DROPPED, dropped_total)
+    tl.store(made + AT_TRIALS, trials_total)
+    tl.store(made + AT_WEIGHT, weights_total)
+    tl.store(made + AT_OUTSIDE, outside_total)
+    tl.store(made + AT_ALERTS, alerts_total)
+    tl.store(made + AT_ALERT_SUM, alert_total)
+    tl.store(made + AT_LOSS, loss_total)
+    tl.store(made + AT_RISK, risk_total)
+    tl.store(made + AT_MARGIN_ERRORS, errors_total)
+    tl.store(made + AT_UPDATES, updates_total)
     flags = tl.where(scale == 0, 2, tl.where(scale < 1e-12, 1, 0))
     if CP > 1:
         far = tl.max(tl.max(flags & 1, axis=1), axis=0)
@@ -400,38 +427,13 @@ def steps(
         stale = tl.max(tl.max(stale, axis=1), axis=0)
     reason = flags + 4 * stale + 8 * tl.max(tl.max(wrong, axis=1), axis=0)
     reason = tl.where((stop > 0) & (reason == 0), 16, reason)
-    tl.store(ring + 0, wrapped(head + front, slots).to(tl.int64))
-    tl.store(ring + 1, (count - front + stored).to(tl.int64))
-    tl.store(ring + 3, tl.load(ring + 3) + t0)
-    tl.store(ring + 4, tl.load(ring + 4) | reason)
-    if n > 0:
-        tl.store(ring + 5, last.to(tl.int64))
-
-
-@triton.jit(do_not_specialize=["row0", "n"])
-def commit(
-    v, operand, norms, diag, added, slot_of, trial, t_rows, t_operand, t_norm, t_diag, coef,
-    weights, births, row0, n, N, slots, d, C: tl.constexpr, WIDE: tl.constexpr,
-    ROWS: tl.constexpr, BD: tl.constexpr,
-):  # fmt: skip
-    """Copy the rows that became terms to their places in the ring; `trial` is that of row 0."""
-    row = row0 + tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-    slot = tl.load(slot_of + row, mask=row < row0 + n, other=-1)
-    born = slot >= 0
-    for k in range(0, d, BD):
-        j = k + tl.arange(0, BD)
-        mask = born[:, None] & (j < d)[None, :]
-        value = tl.load(v + row[:, None] * d + j[None, :], mask=mask)
-        tl.store(t_rows + slot[:, None] * d + j[None, :], value, mask=mask)
-    for k in range(0, WIDE, BD):
-        j = k + tl.arange(0, BD)
-        mask = born[:, None] & (j < WIDE)[None, :]
-        value = tl.load(operand + row[:, None] * WIDE + j[None, :], mask=mask)
-        tl.store(t_operand + slot[:, None] * WIDE + j[None, :], value, mask=mask)
-    tl.store(t_norm + slot, tl.load(norms + row, mask=born), mask=born)
-    tl.store(t_diag + slot, tl.load(diag + row, mask=born), mask=born)
-    tl.store(births + slot, tl.load(trial) + row, mask=born)
-    for c in range(0, C):
-        a = tl.load(added + c * N + row, mask=born)
-        tl.store(coef + c * slots + slot, a, mask=born)
-        tl.store(weights + c * slots + slot, a.to(tl.float32), mask=born)
+    if BANK:
+        tl.store(told + 2 * member, t0)
+        tl.store(told + 2 * member + 1, reason)
+    else:
+        tl.store(ring + 0, wrapped(head + front, slots).to(tl.int64))
+        tl.store(ring + 1, (count - front + stored).to(tl.int64))
+        tl.store(ring + 3, tl.load(ring + 3) + t0)
+        tl.store(ring + 4, tl.load(ring + 4) | reason)
+        if n > 0:
+            tl.store(ring + 5, last.to(tl.int64))

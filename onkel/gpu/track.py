@@ -20,13 +20,16 @@ from onkel.gpu.launch import (
     WIDTH,
     Launcher,
     Ring,
+    Rows,
+    Share,
     StepKind,
     Terms,
     power_of_two,
     send,
 )
 from onkel.gpu.recurrence import add_up
-from onkel.gpu.steps import commit, steps
+from onkel.gpu.steps import steps
+from onkel.gpu.storing import commit
 
 BLOCK = 64 if INTERPRETED else 512
 """Rows of a block, and terms that may go while it is learned."""
@@ -77,29 +80,45 @@ class Feed:
         self.trial.fill_(numbers.trial)
 
 
-class Buffers:
+class Room:
+    """What the sums over the terms need, for `block` rows at most."""
+
+    def __init__(self, launcher: Launcher, block: int) -> None:
+        self.device, self.block = launcher.device, block
+        self.most_splits = max(4 * launcher.most, 8)
+        widest = max(share.columns for share in launcher.shares)
+        self.partial = self.empty(self.most_splits * widest * block)
+        self.base = self.empty(launcher.columns + 1, block)
+
+    def empty(self, *shape: int) -> Any:
+        """Return room for so many numbers."""
+        return torch.zeros(shape, dtype=torch.float32, device=self.device)
+
+
+class Buffers(Room):
     """What one block needs beside the terms: B rows at most, B terms that may go."""
 
     def __init__(self, launcher: Launcher, block: int, columns: int, norm: bool) -> None:
-        device, self.block, self.columns, self.norm = launcher.device, block, columns, norm
-
-        def empty(*shape: int) -> Any:
-            return torch.zeros(shape, dtype=torch.float32, device=device)
-
-        self.most_splits = max(4 * launcher.most, 8)
-        self.partial = empty((1 + norm) * self.most_splits * columns * block)
-        self.base, self.old_base = empty(columns + 1, block), empty(columns + 1, block)
+        super().__init__(launcher, block)
+        empty = self.empty
+        self.old_base = empty(columns + 1, block)
         tall = block + EDGE  # rows that are read ahead, never used
         self.old_k, self.own_k = empty(tall, block), empty(tall, block)
         self.square_k = empty(tall, block) if norm else self.own_k
 
-    def add_up(self, partial: Any, splits: int, out: Any) -> None:
-        """Add the shares of the terms."""
-        grid = -(-self.block // WIDTH), self.columns
-        add_up[grid](
-            partial, out, self.block, splits, C=self.columns, SHARES=power_of_two(splits),
-            WIDTH=WIDTH,
-        )  # fmt: skip
+
+def sum_up(
+    launcher: Launcher, share: Share, rows: Rows, row0: int, n: int, terms: Terms,
+    buffers: Room, out: Any, **how: bool,
+) -> None:  # fmt: skip
+    """Sum weight * k over the terms, in as many shares as fit, and add those up."""
+    block = buffers.block
+    splits = min(share.splits(block, terms.slots, launcher.most), buffers.most_splits)
+    launcher.sums(share, rows, row0, n, terms, buffers.partial, splits, block, **how)
+    add_up[-(-block // WIDTH), share.columns](
+        buffers.partial, out, share.where, block, splits, C=share.columns,
+        SHARES=power_of_two(splits), WIDTH=WIDTH,
+    )  # fmt: skip
 
 
 class Track:
@@ -137,7 +156,7 @@ class Track:
         """Start the blocks of a piece; nothing is waited for."""
         if self.kind != (kind, cap):
             self.kind, self.seen = (kind, cap), None
-            self.numbers = kind.numbers(cap, self.launcher.device)
+            self.numbers = send(kind.numbers(cap), self.launcher.device)
         self.feed.slot_of.fill_(-1)
         terms.ring[Ring.ROWS].fill_(n)
         if 2 * n < self.feed.n or step < self.buffers.block or INTERPRETED:
@@ -158,17 +177,15 @@ class Track:
 
     def block(self, terms: Terms, kind: StepKind, row0: int, n: int) -> None:
         """Launch one block: sums, kernel values, steps, commit."""
-        launcher, rows, buffers, c = self.launcher, self.rows, self.buffers, self.columns
-        b, old = buffers.block, min(buffers.block, terms.slots)
-        splits = min(launcher.splits(b, terms.slots), buffers.most_splits)
-        launcher.sums(rows, row0, n, terms, c, buffers.partial, splits, b)
-        buffers.add_up(buffers.partial, splits, buffers.base)
+        launcher, rows, buffers = self.launcher, self.rows, self.buffers
+        old = min(buffers.block, terms.slots)
+        for share in launcher.shares:
+            sum_up(launcher, share, rows, row0, n, terms, buffers, buffers.base)
         launcher.matrix(0, rows, row0, n, terms, old, buffers.old_k)
         launcher.matrix(1, rows, row0, n, terms, old, buffers.own_k)
         if kind.norm:
-            partial = buffers.partial[splits * c * b :]
-            launcher.sums(rows, 0, old, terms, c, partial, splits, b, oldest=True)
-            buffers.add_up(partial, splits, buffers.old_base)
+            for share in launcher.shares:
+                sum_up(launcher, share, rows, 0, old, terms, buffers, buffers.old_base, oldest=True)
             launcher.matrix(2, rows, row0, n, terms, old, buffers.square_k)
         self._steps(terms, kind, row0, n, old)
         self._commit(terms, row0, n)
@@ -180,19 +197,28 @@ class Track:
             buffers.base, buffers.old_k, buffers.own_k, buffers.square_k, buffers.old_base,
             terms.coef, terms.weights, terms.births, terms.diag, terms.ring, self.state,
             feed.feed, feed.oldest, feed.y, self.rows.diag, self.numbers, feed.results,
-            feed.slot_of, row0, n, feed.n, terms.slots, old, C=c, CP=power_of_two(c),
-            B=buffers.block, WIDE=wide, num_warps=WARPS, **kind.constants(),
+            feed.slot_of, self.state, terms.ring, terms.ring, terms.ring, row0, n, feed.n,
+            terms.slots, old, c, 0, 0, C=c, CP=power_of_two(c), B=buffers.block, WIDE=wide,
+            BANK=False, num_warps=WARPS, **kind.constants(),
         )  # fmt: skip
 
     def _commit(self, terms: Terms, row0: int, n: int) -> None:
-        launcher, rows, feed = self.launcher, self.rows, self.feed
-        commit[(-(-n // TOGETHER),)](
-            rows.v, rows.operand, rows.norm, rows.diag, feed.results[2], feed.slot_of, feed.trial,
-            terms.rows, terms.operand, terms.norm, terms.diag, terms.coef, terms.weights,
-            terms.births, row0, n, feed.n, terms.slots, launcher.d, C=self.columns,
-            WIDE=launcher.wide, ROWS=TOGETHER,
-            BD=min(launcher.dp, 64) if launcher.dp <= 128 else 32,
-        )  # fmt: skip
+        store(self.launcher, self.rows, terms, self.feed, row0, n, self.columns)
+
+
+def store(
+    launcher: Launcher, rows: Rows, terms: Terms, feed: Feed, row0: int, n: int, columns: int,
+    cursor: bool = False,
+) -> None:  # fmt: skip
+    """Copy rows that became terms into the ring; `cursor`: those of the ring's own last block."""
+    commit[(-(-n // TOGETHER),)](
+        rows.v, rows.operand, rows.turned, rows.norm, rows.diag, feed.results[2], feed.slot_of,
+        feed.trial, terms.rows, terms.operand, terms.turned, terms.norm, terms.diag, terms.coef,
+        terms.weights, terms.births, terms.ring, row0, n, feed.n, terms.slots, launcher.d,
+        rows.turned.stride(0), rows.diag.stride(0), C=columns, KERNELS=len(launcher.functions),
+        WIDE=launcher.wide, TALL=launcher.tall, CURSOR=cursor, ROWS=TOGETHER,
+        BD=min(launcher.dp, 64) if launcher.dp <= 128 else 32,
+    )  # fmt: skip
 
 
 def recorded(launch: Any) -> Any:

@@ -6,10 +6,11 @@ from onkel.learner.densities import Densities
 from onkel.learner.grow import with_features
 from onkel.learner.means import Means
 from onkel.learner.merging import Merged, merged
-from onkel.learner.mixture import Mixture, resumed_mixture, start_parts
+from onkel.learner.mixture import Mixture, resumed_mixture
 from onkel.learner.odds import Odds
+from onkel.learner.parts import start_parts
 from onkel.learner.primal_learner import PrimalLearner
-from onkel.learner.resume import Start, dump, resumed, start
+from onkel.learner.resume import Start, dump, opened, resumed, start
 from onkel.learner.settings import OF_THE_MACHINE, Settings
 from onkel.learner.single_row import SingleRow
 from onkel.learner.term_learner import TermLearner
@@ -17,6 +18,6 @@ from onkel.learner.term_learner import TermLearner
 __all__ = [
     "OF_THE_MACHINE", "Bank", "Densities", "Learner", "Means", "Merged", "Mixture",
     "Odds", "PrimalLearner",
-    "Settings", "SingleRow", "Start", "TermLearner", "dump", "merged", "resumed",
+    "Settings", "SingleRow", "Start", "TermLearner", "dump", "merged", "opened", "resumed",
     "resumed_mixture", "start", "start_parts", "with_features",
 ]  # fmt: skip

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from onkel import bounds
 from onkel.core.means import Standing
-from onkel.learner.mixture import Mixture, Part
+from onkel.learner.mixture import Mixture
+from onkel.learner.parts import Part
 from onkel.learner.settings import Settings
 from onkel.learner.widths import Widths
 from onkel.saved import Saved

@@ -10,65 +10,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onkel.clock import is_duration
+from onkel.inputs import on_host
 from onkel.learner.bank import Bank
 from onkel.learner.base import Learner
 from onkel.learner.grow import with_features
 from onkel.learner.mixture_row import MixtureRow, mixture_row
-from onkel.learner.resume import dump, opened, resumed_group, width_of
+from onkel.learner.parts import Part, grouped, on_device, resumed_parts, side_by_side
+from onkel.learner.resume import Open, dump, opened
 from onkel.learner.settings import Settings
 from onkel.learner.transaction import Transaction
 from onkel.saved import Saved
 
 Array = NDArray[Any]
-
-Part = tuple[Learner, list[int]]
-
-
-def grouped(members: Sequence[Settings], features: int) -> list[list[int]]:
-    """Return the members' numbers, those together that share points.
-
-    Members that can share points do; the largest such group is the last.
-    """
-    groups: dict[Any, list[int]] = {}
-    for i, settings in enumerate(members):
-        key = Bank.key(settings, features)
-        groups.setdefault(("alone", i) if key is None else key, []).append(i)
-    found = []
-    for held in sorted(groups.values(), key=len):
-        order = [0] if len(held) == 1 else Bank.in_order([members[i] for i in held], features)
-        found.append([held[i] for i in order])
-    return sorted(found, key=lambda held: not members[held[0]].expansion.primal)
-
-
-def start_parts(members: Sequence[Settings], features: int, columns: int, dtype: Any) -> list[Part]:
-    """Return learners for the members, with the numbers of the members that each holds."""
-    return [
-        (opened([members[i] for i in held], features, columns, dtype), held)
-        for held in grouped(members, features)
-    ]
-
-
-def resumed_parts(members: Sequence[Settings], saved: Saved) -> list[Part]:
-    """Return the learners that a file holds, of members that are grouped as they always are."""
-    first = saved.inside("0")
-    parts: list[Part] = []
-    for i, held in enumerate(grouped(members, width_of(members[0], first))):
-        inside = first if i == 0 else saved.inside(str(i))
-        if inside.items("held", int) != held:
-            raise inside.refuse("held", f"must be {held}: the members that share points")
-        parts.append((resumed_group([members[i] for i in held], inside), held))
-    if len({(p.t, p.columns // len(h), p.dtype, len(p.known)) for p, h in parts}) > 1:
-        raise saved.refuse("0", "and the other parts must have learned the same rows")
-    if len({p.clock for p, _ in parts if p.clock is not None}) > 1:
-        raise saved.refuse("0", "and the other parts must have learned at the same time")
-    saved.finish()
-    return parts
 
 
 class Mixture:
@@ -79,7 +39,7 @@ class Mixture:
     members : sequence of Settings
         The settings side by side.
     parts : list of (Learner, list of int)
-        Learners, with the numbers of the members that each holds; see :func:`start_parts`.
+        Learners, with the numbers of the members that each holds; see ``parts.py``.
     share : float
         What a trial shares out evenly, alpha.
     """
@@ -314,9 +274,15 @@ class Mixture:
     def answers(self, X: Any, first: int = 0) -> Array:
         """Return scores [rows][members][outputs]."""
         scores = np.empty((len(X), len(self.members), self.columns))
+        host = self._on_host(X)
         for part, held in self.parts:
-            scores[:, held] = self._by_member(part.scores(X, first), held)
+            rows = X if on_device(part) else host
+            scores[:, held] = self._by_member(part.scores(rows, first), held)
         return scores
+
+    def _on_host(self, X: Any) -> Any:
+        """Return rows for those who live on the CPU, if any do."""
+        return X if all(on_device(part) for part, _ in self.parts) else on_host(X)
 
     def _by_member(self, values: Array, held: list[int]) -> Array:
         return values.reshape(len(values), len(held), self.columns)
@@ -326,13 +292,20 @@ class Mixture:
     ) -> Array:
         """Let every member learn, all or none; return their scores before each row."""
         scores, last = np.empty((len(Y), len(self.members), self.columns)), self.main
+        host, away = self._on_host(X), [on_device(part) for part, _ in self.parts]
+
+        def learn(part: Learner, held: list[int], call: Transaction) -> None:
+            rows = X if on_device(part) else host
+            when = times if np.isfinite(part.rule.duration) else None
+            told, _ = part.learn_within(call, rows, Y, weight, None, first, when)
+            scores[:, held] = self._by_member(told, held)
+
         with ExitStack() as calls:
+            jobs = []
             for part, held in self.parts:
-                call = Transaction(part, len(Y), with_others=part is not last)
-                calls.push(call)
-                when = times if np.isfinite(part.rule.duration) else None
-                told, _ = part.learn_within(call, X, Y, weight, None, first, when)
-                scores[:, held] = self._by_member(told, held)
+                call = Transaction(part, len(Y), with_others=part is not last or any(away))
+                jobs.append(partial(learn, part, held, calls.enter_context(call)))
+            side_by_side(jobs, away)
         return scores
 
     def single_row(self) -> MixtureRow | None:
@@ -387,10 +360,11 @@ class Mixture:
 
 
 def resumed_mixture(
-    kind: type[Mixture], members: Sequence[Settings], numbers: dict[str, float], saved: Saved
-) -> Mixture:
+    kind: type[Mixture], members: Sequence[Settings], numbers: dict[str, float], saved: Saved,
+    opening: Open = opened,
+) -> Mixture:  # fmt: skip
     """Return the mixture that a file holds."""
-    mixture = kind(members, resumed_parts(members, saved.inside("parts")), **numbers)
+    mixture = kind(members, resumed_parts(members, saved.inside("parts"), opening), **numbers)
     mixture.restore(saved)
     saved.finish()
     return mixture

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from onkel import bounds
 from onkel.core.chances import Chances
-from onkel.learner.mixture import Mixture, Part
+from onkel.learner.mixture import Mixture
+from onkel.learner.parts import Part
 from onkel.learner.settings import Settings
 from onkel.saved import Saved
 

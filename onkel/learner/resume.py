@@ -25,6 +25,8 @@ AT_LEAST_0 = (Field.NORM2, Field.TRIALS, Field.WEIGHT, Field.OUTSIDE, Field.ALER
 
 
 Start = Callable[[Settings, int, int, Any], Learner]
+Open = Callable[[Sequence[Settings], int, int, Any], Learner]
+"""What makes a learner for one setting, or for several that share points."""
 
 
 def start(settings: Settings, features: int, columns: int, dtype: Any) -> Learner:
@@ -33,12 +35,10 @@ def start(settings: Settings, features: int, columns: int, dtype: Any) -> Learne
     return kind(settings, features, columns, dtype)
 
 
-def opened(
-    group: Sequence[Settings], features: int, columns: int, dtype: Any, begin: Start = start
-) -> Learner:
+def opened(group: Sequence[Settings], features: int, columns: int, dtype: Any) -> Learner:
     """Return a learner that has seen nothing, for one setting or for several that share points."""
     if len(group) == 1:
-        return begin(group[0], features, columns, dtype)
+        return start(group[0], features, columns, dtype)
     return Bank(group, features, columns, dtype)
 
 
@@ -63,15 +63,18 @@ def dump(learner: Learner) -> dict[str, Any]:
 
 def resumed(settings: Settings, saved: Saved, begin: Start = start) -> Learner:
     """Return the learner that a file holds; `begin` makes an empty one."""
-    return resumed_group([settings], saved, begin)
+    return resumed_group([settings], saved, lambda group, *shape: begin(group[0], *shape))
 
 
-def resumed_group(group: Sequence[Settings], saved: Saved, begin: Start = start) -> Learner:
-    """Return the learner that a file holds of one setting, or of several that share points."""
+def resumed_group(group: Sequence[Settings], saved: Saved, opening: Open = opened) -> Learner:
+    """Return the learner that a file holds of one setting, or of several that share points.
+
+    `opening` makes an empty one.
+    """
     features = width_of(group[0], saved)
     group[0].expansion.foresee(saved)  # what opening would cost
     dtype = saved.word("dtype", ("float32", "float64"))
-    learner = opened(group, features, 0, dtype, begin)
+    learner = opening(group, features, 0, dtype)
     learner.t = saved.whole("t")
     learner.mistakes = saved.whole("mistakes")
     if saved.flag("merged"):

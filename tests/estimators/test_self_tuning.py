@@ -507,7 +507,7 @@ def test_what_takes_one_setting_refuses_a_mixture(rng):
 
 
 def test_parameters():
-    own = {"members": None, "memory": None, "missing": "error", "n_jobs": None}
+    own = {"members": None, "memory": None, "missing": "error", "n_jobs": None, "device": "cpu"}
     assert Classifier(share=0.1).get_params() == {**own, "share": 0.1}
     more = {"nu": 0.1, "share": 0.005, "rate": 3.0}
     assert Regressor(rate=3.0).get_params() == {**own, **more}

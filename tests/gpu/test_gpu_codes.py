@@ -8,8 +8,8 @@ from helpers.on_gpu import INTERPRETED, torch, triton
 from onkel import expansions, kernels, losses, rules
 from onkel.core import layout
 from onkel.core.layout import LossCode, Op, RuleCode
-from onkel.gpu import devices, feeding, launch
-from onkel.gpu.kernels import leaf
+from onkel.gpu import devices, feeding, launch, programs
+from onkel.gpu.functions import leaf
 from onkel.gpu.recurrence import judge
 from onkel.learner.settings import Settings
 
@@ -47,7 +47,7 @@ def test_an_unlisted_operation_is_refused_before_anything_is_launched(unlisted):
     reason = devices.unfit(settings(kernels.Laplacian(0.1)))
     assert "has the operation LAPLACIAN; a GPU knows GAUSSIAN, MATERN32" in reason
     with pytest.raises(ValueError, match="kernel operation LAPLACIAN cannot run on a GPU"):
-        launch.encode(kernels.Laplacian(0.1).program(), DEVICE)
+        programs.encode(kernels.Laplacian(0.1).program(), DEVICE)
 
 
 def test_an_unlisted_loss_is_refused(unlisted):
@@ -70,7 +70,7 @@ def test_an_unlisted_rule_is_refused():
 
 def test_made_up_codes_are_refused():
     with pytest.raises(ValueError, match="unknown kernel operation 14"):
-        launch.encode([(14, 1.0, 0.0, 0)], DEVICE)
+        programs.encode([(14, 1.0, 0.0, 0)], DEVICE)
     with pytest.raises(ValueError, match="unknown loss 77"):
         launch.StepKind(loss=77).constants()
     with pytest.raises(ValueError, match="unknown rule 77"):

@@ -11,8 +11,9 @@ from onkel import expansions, kernels, losses, rules
 from onkel.core.frame import Frame
 from onkel.gpu import devices, launch, memory
 from onkel.gpu.device_terms import DeviceTerms
-from onkel.gpu.launch import Launcher, Ring, Terms, Tiles, encode
+from onkel.gpu.launch import Launcher, Ring, Rows, Terms, Tiles
 from onkel.gpu.moments import take_in
+from onkel.gpu.programs import encode
 from onkel.gpu.recurrence import carry
 from onkel.gpu.tensors import tensor_rows
 from onkel.learner import Settings
@@ -24,15 +25,15 @@ tl = triton.language
 def ring_of(launcher: Launcher, Z: np.ndarray, coef: np.ndarray) -> Terms:
     """A ring that holds these terms, from slot 40 on, round the end."""
     slots, m, c = 256, len(Z), coef.shape[1]
-    terms = Terms.empty(slots, Z.shape[1], launcher.wide, c, DEVICE)
+    terms = Terms.empty(slots, launcher, c)
     at = (torch.arange(m) + 40) % slots
     terms.rows[at] = torch.from_numpy(Z.astype(np.float32)).to(DEVICE)
     terms.coef[:c, at] = torch.from_numpy(coef.T).to(DEVICE)
     terms.weights[:] = terms.coef.to(torch.float32)
     terms.ring[Ring.HEAD], terms.ring[Ring.COUNT] = 40, m
     frame = plain_frame(Z.shape[1], DEVICE)
-    args = terms.operand, terms.norm, terms.diag
-    launcher.ready(terms.rows, frame, True, False, terms.rows, *args)
+    into = Rows(terms.rows, terms.operand, terms.turned, terms.norm, terms.diag)
+    launcher.ready(terms.rows, frame, True, False, into)
     return terms
 
 
@@ -51,12 +52,12 @@ def test_sums(d, tiles, precision, rng):
     kernel = kernels.Gaussian(1.0 / d)
     X, Z, coef = rng.normal(size=(70, d)), rng.normal(size=(230, d)), rng.normal(size=(230, 2))
     program = encode(kernel.program(), DEVICE)
-    launcher = Launcher(program, d, launch.MODES[precision], DEVICE, tiles, columns=2)
+    launcher = Launcher([program], d, launch.MODES[precision], DEVICE, tiles, [2])
     terms = ring_of(launcher, Z, coef)
     x = torch.from_numpy(X.astype(np.float32)).to(DEVICE)
     rows = launcher.prepare(x, plain_frame(d, DEVICE), True)
     partial = torch.zeros(3 * 2 * 128, device=DEVICE)
-    launcher.sums(rows, 0, 70, terms, 2, partial, 3, 128)
+    launcher.sums(launcher.shares[0], rows, 0, 70, terms, partial, 3, 128)
     got = partial.view(3, 2, 128).to(torch.float64).sum(0).T[:70].cpu().numpy()
     want = kernel(X, Z) @ coef
     limit = {"float32": 1e-5, "tf32x3": 1e-5, "tf32": 1e-3}[precision]
@@ -68,8 +69,8 @@ def test_operands_are_what_tensor_cores_keep(rng):
     x = torch.from_numpy(rng.normal(size=(9, 5)).astype(np.float32)).to(DEVICE)
     program = encode(kernels.Linear().program(), DEVICE)
     frame = plain_frame(5, DEVICE)
-    high = Launcher(program, 5, 1, DEVICE).prepare(x, frame, False).operand[:9, :5].cpu().numpy()
-    both = Launcher(program, 5, 2, DEVICE).prepare(x, frame, False).operand[:9].cpu().numpy()
+    high = Launcher([program], 5, 1, DEVICE).prepare(x, frame, False).operand[:9, :5].cpu().numpy()
+    both = Launcher([program], 5, 2, DEVICE).prepare(x, frame, False).operand[:9].cpu().numpy()
     mantissa, _ = np.frexp(high)
     assert np.array_equal(mantissa * 2**11, np.rint(mantissa * 2**11))
     z = x.cpu().numpy()

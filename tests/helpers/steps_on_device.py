@@ -15,7 +15,8 @@ from onkel.core import numpy_core
 from onkel.core.layout import Field
 from onkel.gpu import launch
 from onkel.gpu.feeding import kind_of, row_numbers
-from onkel.gpu.launch import Launcher, Ring, Terms, encode
+from onkel.gpu.launch import Launcher, Ring, Terms
+from onkel.gpu.programs import encode
 from onkel.gpu.track import Track
 
 Array = Any
@@ -68,9 +69,9 @@ def simulate(
     """Run the same on the device, block by block; return scores, state and the ring's numbers."""
     dev, (n, d), c = device(), X.shape, Y.shape[1]
     program = encode(kernel.program(), dev)
-    launcher = Launcher(program, d, mode, dev, columns=c)
+    launcher = Launcher([program], d, mode, dev, counts=[c])
     slots = -(-min(cap, n) // 256) * 256 + 256
-    terms = Terms.empty(slots, d, launcher.wide, c, dev)
+    terms = Terms.empty(slots, launcher, c)
     t = 1 + np.arange(n)
     numbers = row_numbers(rule, rule.rates(t), rule.lams(t), weight, t + 1 - age, Y, 1)
     kind = kind_of(loss, rule, kernel.bound is not None, intercept, numbers.steady, age < n)

@@ -11,7 +11,7 @@ from helpers.fingerprint import fingerprint
 from onkel import expansions, kernels, losses, rules
 from onkel.learner import Bank, Odds, PrimalLearner, Settings, TermLearner
 from onkel.learner.engines.block import BLOCK
-from onkel.learner.mixture import start_parts
+from onkel.learner.parts import start_parts
 
 GAUSSIAN = kernels.Gaussian(0.4)
 NORMA = rules.Norma(learning_rate=0.2)

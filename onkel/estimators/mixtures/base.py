@@ -14,8 +14,10 @@ from onkel.clock import check_order, times_of
 from onkel.estimators.base import Estimator
 from onkel.estimators.configured import N_JOBS, threads_of
 from onkel.estimators.locks import locked
+from onkel.estimators.mixtures.placing import Placed
 from onkel.estimators.mixtures.reporting import report
 from onkel.estimators.saving import as_dict
+from onkel.gpu.opening import opened
 from onkel.learner import OF_THE_MACHINE, Mixture, Settings, resumed_mixture, start_parts
 from onkel.params import Accept
 from onkel.saved import Saved
@@ -29,7 +31,7 @@ ACCEPTS = {
 }  # fmt: skip
 
 
-class Mixed(Estimator):
+class Mixed(Placed):
     """A bank of settings side by side, mixed so that the best of them need not be known.
 
     Each task has its own loss, and its own way to mix the members' answers.
@@ -102,7 +104,7 @@ class Mixed(Estimator):
                 f"missing={bank[0].missing!r}. With members= it is said there: "
                 f"{type(members[0]).__name__}(missing='mean')."
             )
-        return bank[0]
+        return self._placed(bank, self.device)[0]
 
     def _all_settings(self) -> list[Settings]:
         self._settings()
@@ -130,7 +132,8 @@ class Mixed(Estimator):
         device = getattr(member, "device", "cpu")
         if device != "cpu":
             raise ValueError(
-                f"{owner}: {where} has device={device!r}; a mixture lives on the CPU. Leave it out."
+                f"{owner}: {where} has device={device!r}; members that share points live together. "
+                f"Leave it out, and give {owner}(device={device!r})."
             )
 
     def _check_alike(self, bank: list[Settings]) -> None:
@@ -146,7 +149,9 @@ class Mixed(Estimator):
         dtype = np.float64 if isinstance(rows, list) else inputs.choose_dtype(X)
         chosen, threads = self._chosen(features), threads_of(self.n_jobs)
         bank: list[Settings] = [replace(m._settings(), threads=threads) for m in chosen]
-        learner = self._kind(bank, start_parts(bank, features, columns, dtype), **self._numbers())
+        bank = self._placed(bank, self.device)
+        parts = start_parts(bank, features, columns, dtype, opened)
+        learner = self._kind(bank, parts, **self._numbers())
         learner.names = chosen
         return learner
 
@@ -212,7 +217,8 @@ class Mixed(Estimator):
         numbers = self._resumed_numbers(held)
         held.finish()
         self._check_resumed(bank)
-        learner = resumed_mixture(self._kind, bank, numbers, saved)
+        bank = self._placed_here(bank, names)
+        learner = resumed_mixture(self._kind, bank, numbers, saved, opened)
         learner.names = names
         return learner
 

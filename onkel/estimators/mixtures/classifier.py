@@ -44,6 +44,8 @@ class Classifier(Mixed, BaseClassifier):
         one's own say it themselves.
     n_jobs : int, optional
         Threads; -1 for all cores.
+    device : str
+        Where members with terms live: "cpu", "cuda" for a GPU (extra ``gpu``), or "auto".
 
     References
     ----------
@@ -79,12 +81,14 @@ class Classifier(Mixed, BaseClassifier):
         memory: Any = None,
         missing: str = "error",
         n_jobs: int | None = None,
+        device: str = "cpu",
     ) -> None:
         self.members = members
         self.share = share
         self.memory = memory
         self.missing = missing
         self.n_jobs = n_jobs
+        self.device = device
 
     def _default_members(self, features: int) -> Sequence[Estimator]:
         return banks.classifiers(features)

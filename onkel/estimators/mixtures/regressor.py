@@ -56,6 +56,8 @@ class Regressor(Mixed, BaseRegressor):
         one's own say it themselves.
     n_jobs : int, optional
         Threads; -1 for all cores.
+    device : str
+        Where members with terms live: "cpu", "cuda" for a GPU (extra ``gpu``), or "auto".
 
     References
     ----------
@@ -88,6 +90,7 @@ class Regressor(Mixed, BaseRegressor):
         memory: Any = None,
         missing: str = "error",
         n_jobs: int | None = None,
+        device: str = "cpu",
     ) -> None:
         self.members = members
         self.nu = nu
@@ -96,6 +99,7 @@ class Regressor(Mixed, BaseRegressor):
         self.memory = memory
         self.missing = missing
         self.n_jobs = n_jobs
+        self.device = device
 
     def _default_members(self, features: int) -> Sequence[Estimator]:
         return banks.regressors(features)
