@@ -58,13 +58,12 @@ def learn(standing: Standing, scores: Array, y: Array) -> Array:
 
 
 def look(standing: Standing, scores: Array) -> Array:
-    """Return the mixture's answers as things are, [rows][outputs]."""
-    scores = np.ascontiguousarray(scores)
+    """Return the mixture's answers as things are, [rows][outputs]; nothing is changed."""
+    scores, reach = np.ascontiguousarray(scores), standing.reach * standing.usual
     if not core.has_lane():
-        weights = np.broadcast_to(standing.weights, scores.shape[:2])
-        return _mean(scores, weights, standing.reach * standing.usual)
+        return _mean(scores, np.broadcast_to(standing.weights, scores.shape[:2]), reach)
     out = np.empty((len(scores), scores.shape[2]))
-    standing.native().look(scores, out)
+    core.compiled.means(scores, standing.weights, reach, out)
     return out
 
 

@@ -65,6 +65,16 @@ def test_wrong_shapes_are_refused(rng):
     one = standing(rng, 3, 1)
     with pytest.raises(ValueError, match="must be"):
         means.learn(one, np.zeros((2, 2, 1)), np.zeros((2, 1)))
+    with pytest.raises(ValueError, match="must be"):
+        means.look(one, np.zeros((2, 3, 2)))
     one.losses = np.zeros(2)
     with pytest.raises(ValueError, match="one loss per member"):
-        means.look(one, np.zeros((2, 3, 1)))
+        means.learn(one, np.zeros((2, 3, 1)), np.zeros((2, 1)))
+
+
+def test_looking_writes_nothing(rng):
+    """A model in a file that is mapped, not read, can answer."""
+    one, (scores, _) = standing(rng, 3, 1), rows_of(rng, 3, 1)
+    for name in ("weights", "usual", "losses", "totals"):
+        getattr(one, name).flags.writeable = False
+    assert np.isfinite(means.look(one, scores)).all()

@@ -46,6 +46,12 @@ class Answers {
   std::vector<double> sizes_;
 };
 
+void check(const In<double>& scores, size_t members, size_t outputs, const Out<double>& out) {
+  require(scores.ndim() == 3 && scores.shape(1) == members && scores.shape(2) == outputs &&
+              out.size() == scores.shape(0) * outputs,
+          "scores must be [rows][members][outputs]");
+}
+
 // What a mixture of means has come to: all change in place.
 struct Means {
   Means(const Out<double>& weights, const Out<double>& usual, const Out<double>& losses,
@@ -63,11 +69,6 @@ struct Means {
   }
   size_t members() const { return weights.size(); }
   size_t outputs() const { return usual.size(); }
-
-  void check(const In<double>& scores, size_t rows, const Out<double>& out) const {
-    require(scores.size() == rows * members() * outputs() && out.size() == rows * outputs(),
-            "scores must be [rows][members][outputs]");
-  }
 
   // Learns one row; leaves the answer before it.
   void learn(Answers& answers, const double* scores, const double* y, double* loss, double* before,
@@ -103,8 +104,10 @@ struct Means {
 
 // Learns rows in order: scores [rows][members][outputs], y [rows][outputs].
 void learn(Means& means, const In<double>& scores, const In<double>& y, const Out<double>& out) {
-  const size_t m = means.members(), c = means.outputs(), rows = c ? y.size() / c : 0;
-  means.check(scores, rows, out);
+  const size_t m = means.members(), c = means.outputs();
+  check(scores, m, c, out);
+  const size_t rows = scores.shape(0);
+  require(y.size() == rows * c, "y must be [rows][outputs]");
   Answers answers(m, c);
   std::vector<double> room(2 * m);
   for (size_t t = 0; t < rows; ++t)
@@ -112,15 +115,17 @@ void learn(Means& means, const In<double>& scores, const In<double>& y, const Ou
                 out.data() + t * c);
 }
 
-// The means of rows as things are.
-void look(const Means& means, const In<double>& scores, const Out<double>& out) {
-  const size_t m = means.members(), c = means.outputs(), rows = c ? out.size() / c : 0;
-  means.check(scores, rows, out);
+// The means of rows as things are; `reach` is that of each output.
+void look(const In<double>& scores, const In<double>& weights, const In<double>& reach,
+          const Out<double>& out) {
+  const size_t m = weights.size(), c = reach.size();
+  check(scores, m, c, out);
+  const size_t rows = scores.shape(0);
   Answers answers(m, c);
   for (size_t t = 0; t < rows; ++t)
     for (size_t o = 0; o < c; ++o)
-      out.data()[t * c + o] = answers.mean(scores.data() + t * m * c, o, means.weights.data(),
-                                           means.reach * means.usual.data()[o]);
+      out.data()[t * c + o] =
+          answers.mean(scores.data() + t * m * c, o, weights.data(), reach.data()[o]);
 }
 
 }  // namespace
@@ -131,6 +136,7 @@ void bind_means(nb::module_& m) {
                     double, double, double, double>(),
            written("weights"), written("usual"), written("losses"), written("totals"), "rate"_a,
            "share"_a, "reach"_a, "horizon"_a)
-      .def("learn", &learn, nb::arg("scores").noconvert(), nb::arg("y").noconvert(), written("out"))
-      .def("look", &look, nb::arg("scores").noconvert(), written("out"));
+      .def("learn", &learn, nb::arg("scores").noconvert(), nb::arg("y").noconvert(),
+           written("out"));
+  m.def("means", &look, nb::arg("scores").noconvert(), "weights"_a, "reach"_a, written("out"));
 }
