@@ -40,8 +40,8 @@ PRIOR = 4.0
 """Curvature before the first row."""
 FLAT = 1e-3
 """The least curvature of a row."""
-SLOPE, STEEPEST = 2.0, 50.0
-"""Of a link: at first, at most."""
+SLOPE, FLATTEST, STEEPEST = 2.0, 0.01, 50.0
+"""Of a link: at first, at least, at most."""
 LAPSE, LEAST_LAPSE, MOST_LAPSE = 0.02, 1e-6, 0.5
 PRESSED = 10.0
 """Scores beyond it count by their logarithm."""
@@ -126,7 +126,11 @@ class Chances(Bindable):
         if abs(made.weights.sum() - 1.0) > 1e-6:
             raise saved.refuse("weights", "must have a sum of 1")
         slope, curve, lapse = made.link.T
-        if np.any(slope > STEEPEST) or np.any(curve <= 0) or np.any(lapse > MOST_LAPSE):
+        if (
+            np.any((slope < FLATTEST / 2) | (slope > STEEPEST))
+            or np.any(curve <= 0)
+            or np.any(lapse > MOST_LAPSE)
+        ):
             raise saved.refuse("link", "has a slope, a curvature or a lapse that no link has")
         if np.any(lapse < LEAST_LAPSE) or np.any(np.diag(made.spread) <= 0):
             raise saved.refuse("link", "or spread has a number that is too small")
@@ -264,7 +268,7 @@ class Plain:
         bent = (1 - stray) * (q * (z - mean) ** 2).sum(axis=1)
         curve[:] = keep * curve + np.maximum(bent, FLAT) + (1 - keep) * PRIOR
         slope -= (1 - stray) * (error * z).sum(axis=1) / curve
-        np.clip(slope, 0.0, STEEPEST, out=slope)
+        np.clip(slope, FLATTEST, STEEPEST, out=slope)
         if self.members > 1:  # else the highest score stays the most likely class
             now = kept * np.maximum(q * (1 - q), FLAT / count)
             self.bend[:] = keep * self.bend + now + (1 - keep) * PRIOR

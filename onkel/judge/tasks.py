@@ -244,16 +244,12 @@ def labelled(model: Any, X: Any, y: Any, **how: Any) -> list[Array]:
     known = model.classes_.tolist() if model.__sklearn_is_fitted__() else []
     chances = model.predict_then_learn(X, y, output="probability", **how)
     known += how.get("classes") or []
+    found = likeliest(model.classes_, chances)
+    if known:
+        return found
     came = _first_rows(model.classes_.tolist(), known, y, how.get("sample_weight"))
-    if not came:
-        return likeliest(model.classes_, chances)
-    chances = np.array(chances)
-    for j, row in came.items():
-        chances[: row + 1, j] = 0.0
-    total = chances.sum(axis=1)
-    there = total > 0
-    found = likeliest(model.classes_, chances / np.where(there, total, 1.0)[:, None])
-    return [_none_where(~there, column) for column in found]
+    nothing = np.arange(len(chances)) <= min(came.values(), default=len(chances))
+    return [_none_where(nothing, column) for column in found]
 
 
 def _none_where(gaps: Array, column: Array) -> Array:

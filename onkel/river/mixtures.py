@@ -95,7 +95,7 @@ class Regressor(Numbers):
         members: Any = None,
         *,
         nu: float = 0.1,
-        share: float = 0.001,
+        share: float = 0.005,
         rate: float | None = None,
         memory: float | str | None = None,
         n_jobs: int | None = None,

@@ -3,7 +3,7 @@
 import math
 
 HORIZON, PRIOR, SLOPE, LAPSE = 1000, 4.0, 2.0, 0.02
-LEAST_LAPSE, MOST_LAPSE, STEEPEST, FLAT = 1e-6, 0.5, 50.0, 1e-3
+LEAST_LAPSE, MOST_LAPSE, STEEPEST, FLATTEST, FLAT = 1e-6, 0.5, 50.0, 0.01, 1e-3
 NEWTON_PRIOR, GRADIENT, REACH, FAINT = 3.0, 0.02, 8.0, 1e-3
 
 
@@ -49,7 +49,7 @@ class Link:
         curve = sum(p * (v - mean) ** 2 for p, v in zip(q, z, strict=True))
         self.curve = keep * self.curve + max((1 - stray) * curve, FLAT) + (1 - keep) * PRIOR
         self.slope -= (1 - stray) * slope / self.curve
-        self.slope = min(max(self.slope, 0.0), STEEPEST)
+        self.slope = min(max(self.slope, FLATTEST), STEEPEST)
         for i, p in enumerate([] if self.alone else q):
             bend = (1 - stray) * max(p * (1 - p), FLAT / c)
             self.bend[i] = keep * self.bend[i] + bend + (1 - keep) * PRIOR

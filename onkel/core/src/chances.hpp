@@ -9,7 +9,7 @@
 namespace onkel {
 
 // What the numbers of core/chances.py are called here; a test compares them.
-constexpr double kHorizon = 1000, kPrior = 4, kFlat = 1e-3, kSteepest = 50;
+constexpr double kHorizon = 1000, kPrior = 4, kFlat = 1e-3, kFlattest = 0.01, kSteepest = 50;
 constexpr double kLeastLapse = 1e-6, kMostLapse = 0.5, kPressed = 10;
 constexpr double kNewtonPrior = 3, kGradient = 0.02, kReach = 8, kFaint = 1e-3;
 constexpr int kJoint = 2, kLink = 3;  // joint experts; numbers of a link: slope, curve, lapse
@@ -132,7 +132,7 @@ inline void learn_link(const Chances& s, int64_t m, int64_t y, const ChancesRoom
     s.offset[m * n + c] -= (1 - stray) * (q[c] - (c == y)) / bend;
   }
   own[1] = keep * own[1] + std::max((1 - stray) * curve, kFlat) + (1 - keep) * kPrior;
-  own[0] = std::clamp(own[0] - (1 - stray) * slope / own[1], 0.0, kSteepest);
+  own[0] = std::clamp(own[0] - (1 - stray) * slope / own[1], kFlattest, kSteepest);
   const double horizon = std::min(static_cast<double>(*s.count) + 99, kHorizon);
   lapse = std::clamp(lapse + (stray - lapse) / horizon, kLeastLapse, kMostLapse);
 }
