@@ -61,8 +61,8 @@ def test_the_two_cores_agree(rng, monkeypatch, members, outputs):
 @pytest.mark.skipif(not core.has_lane(), reason="needs the compiled core")
 def test_the_numbers_are_the_same_in_both_languages():
     text = (Path(core.__file__).parent / "src" / "chances.hpp").read_text()
-    for name in ("HORIZON", "PRIOR", "FLAT", "FLATTEST", "STEEPEST", "LEAST_LAPSE", "MOST_LAPSE", "PRESSED",
-                 "NEWTON_PRIOR", "GRADIENT", "REACH", "FAINT", "JOINT"):  # fmt: skip
+    for name in ("HORIZON", "PRIOR", "FLAT", "FLATTEST", "STEEPEST", "LEAST_LAPSE", "MOST_LAPSE",
+                 "PRESSED", "NEWTON_PRIOR", "GRADIENT", "REACH", "FAINT", "JOINT"):  # fmt: skip
         there = "k" + name.title().replace("_", "")
         found = re.search(rf"\b{there} = ([0-9.e-]+)", text)
         assert found is not None and float(found[1]) == getattr(chances, name), name
