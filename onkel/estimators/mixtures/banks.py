@@ -36,7 +36,7 @@ def classifiers(d: int) -> list[Estimator]:
         KernelClassifier(Gaussian(4.0 / d), rule="projection", expansion=last),
         KernelClassifier(Laplacian(16.0 / d), rule="projection", expansion=last),
         LinearClassifier("logistic"),
-        LinearClassifier("logistic", rules.Norma(memory=300)),
+        LinearClassifier("logistic", rules.Norma(memory=1000)),
         LinearClassifier(rule="projection"),
     ]
 
