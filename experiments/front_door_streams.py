@@ -29,10 +29,19 @@ else:
 from feeds import standardised
 
 CLASSES, NUMBERS, TEXTS = "classes", "numbers", "texts"
+_CLASS_SETS = (
+    "elec2", "spambase", "svmguide3", "ijcnn1", "cod_rna", "a9a", "usps", "airlines",
+    "moving_squares", "sea", "souza_2cdt", "outdoor", "luxembourg", "phishing", "adult",
+    "mushroom", "River: Bananas", "River: Phishing", "River: Agrawal", "River: hyperplane",
+    "River: moving bases", "River: LED",
+)  # fmt: skip
+_NUMBER_SETS = (
+    "kin8nm", "kin8nm, 24 idle", "cpusmall", "bike_hour", "lorenz", "mg30", "laser",
+    "River: ChickWeights", "River: TrumpApproval",
+)  # fmt: skip
 CHOSEN_ON: dict[str, str] = {
-    **dict.fromkeys(("elec2", "spambase", "svmguide3", "ijcnn1", "cod_rna", "a9a"), "yes"),
-    **dict.fromkeys(("kin8nm", "cpusmall", "bike_hour", "lorenz", "mg30", "laser"), "yes"),
-    "adult": "a9a's people", "kin8nm, 24 idle": "as kin8nm",
+    **dict.fromkeys((*_CLASS_SETS, *_NUMBER_SETS), "yes"),
+    "River: Friedman": "another seed", "River: SEA": "as sea",
 }  # fmt: skip
 """Streams that had a part in choosing defaults or banks, or are made of one that had; edit here."""
 FIRST = 60_000
@@ -155,6 +164,30 @@ def idle(data: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
     return np.column_stack([X, noise]).astype(np.float32), y
 
 
+def anomalies(data: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return a table of ADBench, shuffled, with its two labels."""
+    with np.load(data / "adbench_dev.npz") as arrays:
+        key = name.removeprefix("ADBench: ")
+        X, y = arrays[f"{key}_X"], arrays[f"{key}_y"]
+    order = np.random.default_rng(0).permutation(len(X))[:20_000]
+    return X[order].astype(np.float32), y[order]
+
+
+def price(data: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return elec2's price of New South Wales, from the other columns but that of the class."""
+    with np.load(data / "elec2.npz") as arrays:
+        names, X = arrays["feature_names"].tolist(), arrays["X"][:FIRST]
+    at = names.index("nswprice")
+    return np.delete(X, at, axis=1).astype(np.float32), X[:, at].astype(float)
+
+
+def tank(data: Path, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first level of a water network's tanks, from all other readings of the hour."""
+    with np.load(data / "batadal.npz") as arrays:
+        X = arrays["X_train1"]
+    return X[:, 1:].astype(np.float32), X[:, 0].astype(float)
+
+
 # -- made here, and River's ------------------------------------------------------------------------
 
 
@@ -239,6 +272,11 @@ FROM_FILES: dict[str, tuple[str, Loader, str]] = {
     "ijcnn1": (CLASSES, shuffled, "engine misfires; shuffled"),
     "spambase": (CLASSES, shuffled, "e-mail; shuffled"),
     "svmguide3": (CLASSES, shuffled, "vehicles; shuffled"),
+    **{f"ADBench: {key}": (CLASSES, anomalies, "odd rows or usual ones; shuffled")
+       for key in ("PageBlocks", "mammography", "satellite", "Waveform", "yeast", "skin", "musk",
+                   "Pima", "ALOI", "donors")},
+    "elec2's price": (NUMBERS, price, "a price, from demand, transfers and another price"),
+    "tank level": (NUMBERS, tank, "a tank of a water network, from its other readings"),
     "bike_hour": (NUMBERS, in_order, "bicycles rented in an hour"),
     "cpusmall": (NUMBERS, in_order, "per cent of a processor's time"),
     "kin8nm": (NUMBERS, in_order, "a robot arm's distance from a target"),
@@ -247,7 +285,7 @@ FROM_FILES: dict[str, tuple[str, Loader, str]] = {
     "lorenz": (NUMBERS, delayed(6), "Lorenz, from its last 6 values"),
     "mg30": (NUMBERS, delayed(11), "Mackey-Glass 30, from its last 11 values"),
     "mimo": (NUMBERS, delayed(4, "x", "y"), "a test bed's output, from its last 4 inputs"),
-}
+}  # fmt: skip
 MADE: dict[str, tuple[str, Loader, str]] = {
     **{f"River: {name}": (CLASSES, _generated(name), f"generator: {make.__doc__}")
        for name, make in drift_classes.GENERATORS.items()},

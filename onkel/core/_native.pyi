@@ -128,7 +128,7 @@ class Chances:
         offset: Doubles,
         bend: Doubles,
         joint: Doubles,
-        spread: Doubles,
+        bow: Doubles,
         said: Doubles,
         weights: Doubles,
         losses: Doubles,
@@ -251,11 +251,12 @@ class Means:
         losses: Doubles,
         usual: Doubles,
         joint: Doubles,
-        spread: Doubles,
+        bow: Doubles,
         said: Doubles,
         totals: Doubles,
     ) -> None: ...
     def learn(self, scores: Doubles, y: Doubles, out: Doubles) -> None: ...
+    def look(self, scores: Doubles, out: Doubles) -> None: ...
 
 class Members:
     def __init__(
@@ -618,7 +619,6 @@ def matrix(
 def matrix(
     program: Program, queries: QueriesD, rows: Doubles, norms: Doubles, out: Doubles
 ) -> None: ...
-def means(scores: Doubles, weights: Doubles, reach: Doubles, out: Doubles) -> None: ...
 def moments(rows: Doubles, fade: Doubles, into: Moments) -> None: ...
 def primal(task: PrimalInput, out: PrimalOutput) -> None: ...
 def steps(task: StepInput, out: StepOutput) -> None: ...

@@ -80,8 +80,8 @@ class Chances(Bindable):
     """[members][classes]: curvature of the offsets."""
     joint: Array
     """[2][members]: v, by Newton and by gradient."""
-    spread: Array
-    """[members][members]: inverse curvature of the first v."""
+    bow: Array
+    """[members][members]: curvature of the first v; the lower half."""
     said: Array
     """[members]: how much each says of late, the mean size of its centred logarithms."""
     weights: Array
@@ -98,7 +98,7 @@ class Chances(Bindable):
         made = cls(
             outputs, share, np.tile([SLOPE, PRIOR, LAPSE], (members, 1)), np.zeros((members, 0)),
             np.zeros((members, 0)), np.full((JOINT, members), 1.0 / members),
-            np.eye(members) / NEWTON_PRIOR, np.zeros(members), np.full(experts, 1.0 / experts),
+            np.eye(members) * NEWTON_PRIOR, np.zeros(members), np.full(experts, 1.0 / experts),
             np.zeros(experts + 1), np.zeros(1, np.int64),
         )  # fmt: skip
         made._unlink()
@@ -132,8 +132,8 @@ class Chances(Bindable):
             or np.any(lapse > MOST_LAPSE)
         ):
             raise saved.refuse("link", "has a slope, a curvature or a lapse that no link has")
-        if np.any(lapse < LEAST_LAPSE) or np.any(np.diag(made.spread) <= 0):
-            raise saved.refuse("link", "or spread has a number that is too small")
+        if np.any(lapse < LEAST_LAPSE) or not positive(made.bow):
+            raise saved.refuse("link", "or bow has a number that is too small")
         saved.finish()
         return made
 
@@ -142,7 +142,7 @@ class Chances(Bindable):
 
         Of weights the logarithms are averaged. What a start had counted counts once.
         """
-        for name in ("link", "offset", "bend", "joint", "spread", "said"):
+        for name in ("link", "offset", "bend", "joint", "bow", "said"):
             each = np.array([getattr(s, name) for s in states])
             setattr(self, name, np.tensordot(shares, each, 1))
         self.weights = mean_weights(np.array([s.weights for s in states]), shares)
@@ -199,7 +199,7 @@ class Chances(Bindable):
         """
         made = core.compiled.Chances if core.has_lane() else Plain
         return made(
-            self.outputs, self.share, self.link, self.offset, self.bend, self.joint, self.spread,
+            self.outputs, self.share, self.link, self.offset, self.bend, self.joint, self.bow,
             self.said, self.weights, self.losses, self.count,
         )  # fmt: skip
 
@@ -209,10 +209,10 @@ class Plain:
 
     def __init__(
         self, outputs: int, share: float, link: Array, offset: Array, bend: Array, joint: Array,
-        spread: Array, said: Array, weights: Array, losses: Array, count: Array,
+        bow: Array, said: Array, weights: Array, losses: Array, count: Array,
     ) -> None:  # fmt: skip
         self.outputs, self.share, self.link, self.offset = outputs, share, link, offset
-        self.bend, self.joint, self.spread, self.said = bend, joint, spread, said
+        self.bend, self.joint, self.bow, self.said = bend, joint, bow, said
         self.weights, self.losses, self.count = weights, losses, count
         self.members, self.classes = len(link), max(outputs, 2)
 
@@ -282,19 +282,26 @@ class Plain:
         slopes = (p - wanted) @ f.T
         self.joint[1] -= GRADIENT * slopes[1]
         mean = f @ p[0]
+        keep = 1 - 1 / HORIZON
+        self.bow[:] = keep * self.bow + (1 - keep) * NEWTON_PRIOR * np.eye(self.members)
         for c in np.flatnonzero((p[0] >= FAINT) | wanted):
-            self._bend_spread(f[:, c] - mean, max(p[0, c], FAINT))
-        self.joint[0] -= self.spread @ slopes[0]
-        if np.trace(self.spread) < self.members / NEWTON_PRIOR:
-            self.spread /= 1 - 1 / HORIZON
+            u = f[:, c] - mean
+            self.bow += np.tril(max(p[0, c], FAINT) * np.outer(u, u))
+        self.joint[0] -= np.linalg.solve(whole(self.bow), slopes[0])
 
-    def _bend_spread(self, u: Array, h: float) -> None:
-        along = self.spread @ u
-        across = float(along @ u)
-        if not across >= 0:  # rounding has spoilt it
-            self.spread[:] = np.eye(self.members) / NEWTON_PRIOR
-            return
-        self.spread -= h / (1 + h * across) * np.outer(along, along)
+
+def positive(lower: Array) -> bool:
+    """Whether matrices are positive definite, of which these are the lower halves."""
+    try:
+        np.linalg.cholesky(whole(lower))
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def whole(lower: Array) -> Array:
+    """Return the symmetric matrix of which this is the lower half."""
+    return np.asarray(np.tril(lower) + np.tril(lower, -1).swapaxes(-1, -2))
 
 
 def mean_weights(each: Array, shares: Array) -> Array:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from onkel import core
 from onkel.core.bank import fixed_share
 from onkel.core.bindable import Bindable
-from onkel.core.chances import mean_weights
+from onkel.core.chances import mean_weights, positive, whole
 from onkel.saved import Saved
 
 Array = NDArray[Any]
@@ -70,8 +70,8 @@ class Standing(Bindable):
     """[outputs]: the usual error."""
     joint: Array
     """[outputs][2][members]: v, by Newton and by plain steps."""
-    spread: Array
-    """[outputs][members][members]: inverse curvature of the first v."""
+    bow: Array
+    """[outputs][members][members]: curvature of the first v; the lower half."""
     said: Array
     """[members]: how far each is from the median of late, in usual errors."""
     totals: Array
@@ -84,7 +84,7 @@ class Standing(Bindable):
         return cls(
             rate, share, np.full(experts, 1.0 / experts), np.zeros(experts), np.zeros(outputs),
             np.full((outputs, JOINT, members), 1.0 / members),
-            np.tile(np.eye(members) / PRIOR, (outputs, 1, 1)), np.zeros(members), np.zeros(3),
+            np.tile(np.eye(members) * PRIOR, (outputs, 1, 1)), np.zeros(members), np.zeros(3),
         )  # fmt: skip
 
     @property
@@ -108,8 +108,8 @@ class Standing(Bindable):
             setattr(made, name, saved.array(name, like.shape, like.dtype, low=low.get(name)))
         if abs(made.weights.sum() - 1.0) > 1e-6:
             raise saved.refuse("weights", "must have a sum of 1")
-        if np.any(np.diagonal(made.spread, axis1=1, axis2=2) <= 0):
-            raise saved.refuse("spread", "must be above 0 on its diagonal")
+        if not positive(made.bow):
+            raise saved.refuse("bow", "must be positive definite")
         if made.totals[0] < 0 or made.totals[2] < 0:
             raise saved.refuse("totals", "must not be negative")
         saved.finish()
@@ -120,7 +120,7 @@ class Standing(Bindable):
 
         Of weights the logarithms are averaged. What a start had counted counts once.
         """
-        for name in ("usual", "joint", "spread", "said"):
+        for name in ("usual", "joint", "bow", "said"):
             each = np.array([getattr(s, name) for s in states])
             setattr(self, name, np.tensordot(shares, each, 1))
         self.weights = mean_weights(np.array([s.weights for s in states]), shares)
@@ -138,7 +138,7 @@ class Standing(Bindable):
         """Return what learns and looks at rows in these arrays."""
         made = core.compiled.Means if core.has_lane() else Plain
         return made(
-            self.rate, self.share, self.weights, self.losses, self.usual, self.joint, self.spread,
+            self.rate, self.share, self.weights, self.losses, self.usual, self.joint, self.bow,
             self.said, self.totals,
         )  # fmt: skip
 
@@ -148,10 +148,10 @@ class Plain:
 
     def __init__(
         self, rate: float, share: float, weights: Array, losses: Array, usual: Array,
-        joint: Array, spread: Array, said: Array, totals: Array,
+        joint: Array, bow: Array, said: Array, totals: Array,
     ) -> None:  # fmt: skip
         self.rate, self.share, self.weights, self.losses = rate, share, weights, losses
-        self.usual, self.joint, self.spread = usual, joint, spread
+        self.usual, self.joint, self.bow = usual, joint, bow
         self.said, self.totals = said, totals
 
     def learn(self, scores: Array, y: Array, out: Array) -> None:
@@ -204,19 +204,12 @@ class Plain:
                 self._learn_joint(o, f[o], target)
 
     def _learn_joint(self, o: int, f: Array, target: float) -> None:
-        (newton, plain), spread = self.joint[o], self.spread[o]
+        (newton, plain), bow = self.joint[o], self.bow[o]
         gap, error = target - float(plain @ f), target - float(newton @ f)
         plain += STEP * _size(gap) * gap / (1 + float(f @ f)) * f
-        along = spread @ f
-        across = float(along @ f)
-        if not across >= 0:  # rounding has spoilt it
-            spread[:] = np.eye(len(f)) / PRIOR
-            return
-        cut = _size(error) / (1 + _size(error) * across)
-        newton += along * cut * error
-        spread -= cut * np.outer(along, along)
-        if np.trace(spread) < len(f) / PRIOR:
-            spread /= 1 - 1 / HORIZON
+        keep, size = 1 - 1 / HORIZON, _size(error)
+        bow[:] = keep * bow + (1 - keep) * PRIOR * np.eye(len(f)) + np.tril(size * np.outer(f, f))
+        newton += np.linalg.solve(whole(bow), size * error * f)
 
 
 def _size(error: float) -> float:

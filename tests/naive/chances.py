@@ -64,7 +64,7 @@ class Joint:
 
     def __init__(self, members, newton):
         self.v, self.newton = [1 / members] * members, newton
-        self.spread = [[(i == j) / NEWTON_PRIOR for j in range(members)] for i in range(members)]
+        self.bow = [[(i == j) * NEWTON_PRIOR for j in range(members)] for i in range(members)]
 
     def answer(self, f):
         """The probability of each class; f is [members][classes]."""
@@ -73,26 +73,32 @@ class Joint:
 
     def learn(self, f, y):
         """One step on the log loss."""
-        p, n = self.answer(f), len(f)
+        p = self.answer(f)
         slope = [sum((q - (c == y)) * row[c] for c, q in enumerate(p)) for row in f]
         if not self.newton:
             self.v = [v - GRADIENT * g for v, g in zip(self.v, slope, strict=True)]
             return
         mean = [sum(q * row[c] for c, q in enumerate(p)) for row in f]
+        keep = 1 - 1 / HORIZON
+        self.bow = [[keep * a + (1 - keep) * NEWTON_PRIOR * (i == j) for j, a in enumerate(row)]
+                    for i, row in enumerate(self.bow)]  # fmt: skip
         for c, q in enumerate(p):
             if q >= FAINT or c == y:
-                self._bend([row[c] - m for row, m in zip(f, mean, strict=True)], max(q, FAINT))
-        self.v = [v - sum(a * g for a, g in zip(row, slope, strict=True))
-                  for v, row in zip(self.v, self.spread, strict=True)]  # fmt: skip
-        if sum(self.spread[i][i] for i in range(n)) < n / NEWTON_PRIOR:
-            self.spread = [[a / (1 - 1 / HORIZON) for a in row] for row in self.spread]
+                u = [row[c] - m for row, m in zip(f, mean, strict=True)]
+                self.bow = [[a + max(q, FAINT) * u[i] * u[j] for j, a in enumerate(row)]
+                            for i, row in enumerate(self.bow)]  # fmt: skip
+        self.v = [v - step for v, step in zip(self.v, solved(self.bow, slope), strict=True)]
 
-    def _bend(self, u, h):
-        """(spread^-1 + h u u')^-1."""
-        along = [sum(a * b for a, b in zip(row, u, strict=True)) for row in self.spread]
-        cut = h / (1 + h * sum(a * b for a, b in zip(along, u, strict=True)))
-        self.spread = [[a - cut * x * y for a, y in zip(row, along, strict=True)]
-                       for row, x in zip(self.spread, along, strict=True)]  # fmt: skip
+
+def solved(matrix, right):
+    """Gauss: x of matrix x = right."""
+    n, rows = len(right), [[*row, b] for row, b in zip(matrix, right, strict=True)]
+    for i in range(n):
+        for j in range(n):
+            if j != i:
+                part = rows[j][i] / rows[i][i]
+                rows[j] = [a - part * b for a, b in zip(rows[j], rows[i], strict=True)]
+    return [rows[i][n] / rows[i][i] for i in range(n)]
 
 
 class Chances:

@@ -2,6 +2,8 @@
 
 import math
 
+from .chances import solved
+
 REACH, HORIZON, PRIOR, STEP, FAR = 8.0, 1000, 1.0, 0.1, 3.0
 
 
@@ -21,7 +23,7 @@ class Joint:
 
     def __init__(self, members, newton):
         self.v, self.newton = [1 / members] * members, newton
-        self.spread = [[(i == j) / PRIOR for j in range(members)] for i in range(members)]
+        self.bow = [[(i == j) * PRIOR for j in range(members)] for i in range(members)]
 
     def answer(self, f):
         """In usual errors, from the median."""
@@ -35,14 +37,11 @@ class Joint:
             step = STEP * size * error / (1 + sum(a * a for a in f))
             self.v = [v + step * a for v, a in zip(self.v, f, strict=True)]
             return
-        along = [sum(a * b for a, b in zip(row, f, strict=True)) for row in self.spread]
-        across = size * sum(a * b for a, b in zip(along, f, strict=True))
-        self.v = [v + a * size * error / (1 + across) for v, a in zip(self.v, along, strict=True)]
-        cut = size / (1 + across)
-        self.spread = [[a - cut * x * y for a, y in zip(row, along, strict=True)]
-                       for row, x in zip(self.spread, along, strict=True)]  # fmt: skip
-        if sum(row[i] for i, row in enumerate(self.spread)) < len(f) / PRIOR:
-            self.spread = [[a / (1 - 1 / HORIZON) for a in row] for row in self.spread]
+        keep = 1 - 1 / HORIZON
+        self.bow = [[keep * a + (1 - keep) * PRIOR * (i == j) + size * f[i] * f[j]
+                     for j, a in enumerate(row)] for i, row in enumerate(self.bow)]  # fmt: skip
+        step = solved(self.bow, [size * error * a for a in f])
+        self.v = [v + a for v, a in zip(self.v, step, strict=True)]
 
 
 class Means:

@@ -20,10 +20,10 @@ struct Free {
 class Chances {
  public:
   Chances(int64_t outputs, double share, const Out<double>& link, const Out<double>& offset,
-          const Out<double>& bend, const Out<double>& joint, const Out<double>& spread,
+          const Out<double>& bend, const Out<double>& joint, const Out<double>& bow,
           const Out<double>& said, const Out<double>& weights, const Out<double>& losses,
           const Out<int64_t>& count)
-      : held_{link, offset, bend, joint, spread, said, weights, losses},
+      : held_{link, offset, bend, joint, bow, said, weights, losses},
         count_(count),
         state_(state(outputs, share)),
         room_(state_) {}
@@ -49,7 +49,7 @@ class Chances {
 
  private:
   onkel::Chances state(int64_t outputs, double share) const {
-    const auto& [link, offset, bend, joint, spread, said, weights, losses] = held_;
+    const auto& [link, offset, bend, joint, bow, said, weights, losses] = held_;
     onkel::Chances s{};
     s.members = whole(link.size()) / onkel::kLink;
     s.outputs = outputs;
@@ -58,7 +58,7 @@ class Chances {
     s.share = share;
     require(s.members > 0 && outputs > 0 && has(link, s.members * onkel::kLink) &&
                 has(offset, s.members * s.classes) && has(bend, s.members * s.classes) &&
-                has(joint, onkel::kJoint * s.members) && has(spread, s.members * s.members) &&
+                has(joint, onkel::kJoint * s.members) && has(bow, s.members * s.members) &&
                 has(said, s.members) && has(weights, s.experts) && has(losses, s.experts + 1) &&
                 has(count_, 1),
             "an array of the chances has the wrong size");
@@ -66,7 +66,7 @@ class Chances {
     s.offset = offset.data();
     s.bend = bend.data();
     s.joint = joint.data();
-    s.spread = spread.data();
+    s.bow = bow.data();
     s.said = said.data();
     s.weights = weights.data();
     s.losses = losses.data();
@@ -85,7 +85,7 @@ class Chances {
   }
 
   struct Held {
-    Out<double> link, offset, bend, joint, spread, said, weights, losses;
+    Out<double> link, offset, bend, joint, bow, said, weights, losses;
   } held_;
   Out<int64_t> count_;
   onkel::Chances state_;
@@ -100,8 +100,8 @@ void bind_chances(nb::module_& m) {
                     const Out<double>&, const Out<double>&, const Out<double>&, const Out<double>&,
                     const Out<double>&, const Out<int64_t>&>(),
            "outputs"_a, "share"_a, written("link"), written("offset"), written("bend"),
-           written("joint"), written("spread"), written("said"), written("weights"),
-           written("losses"), written("count"))
+           written("joint"), written("bow"), written("said"), written("weights"), written("losses"),
+           written("count"))
       .def("learn", &Chances::learn, "scores"_a, "y"_a, written("out"))
       .def("look", &Chances::look, "scores"_a, written("out"));
 }

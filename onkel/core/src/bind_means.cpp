@@ -10,9 +10,9 @@ using namespace seam;
 class Means {
  public:
   Means(double rate, double share, const Out<double>& weights, const Out<double>& losses,
-        const Out<double>& usual, const Out<double>& joint, const Out<double>& spread,
+        const Out<double>& usual, const Out<double>& joint, const Out<double>& bow,
         const Out<double>& said, const Out<double>& totals)
-      : held_{weights, losses, usual, joint, spread, said, totals},
+      : held_{weights, losses, usual, joint, bow, said, totals},
         state_(state(rate, share)),
         room_(state_) {}
 
@@ -32,11 +32,11 @@ class Means {
 
  private:
   onkel::Means state(double rate, double share) const {
-    const auto& [weights, losses, usual, joint, spread, said, totals] = held_;
+    const auto& [weights, losses, usual, joint, bow, said, totals] = held_;
     const size_t m = said.size(), c = usual.size();
     const size_t experts = m > 1 ? m + onkel::kMeansJoint : m;
     require(m > 0 && c > 0 && weights.size() == experts && losses.size() == experts &&
-                joint.size() == c * onkel::kMeansJoint * m && spread.size() == c * m * m &&
+                joint.size() == c * onkel::kMeansJoint * m && bow.size() == c * m * m &&
                 totals.size() == 3,
             "an array of the means has the wrong size");
     return {m,
@@ -48,7 +48,7 @@ class Means {
             losses.data(),
             usual.data(),
             joint.data(),
-            spread.data(),
+            bow.data(),
             said.data(),
             totals.data()};
   }
@@ -61,7 +61,7 @@ class Means {
   }
 
   struct Held {
-    Out<double> weights, losses, usual, joint, spread, said, totals;
+    Out<double> weights, losses, usual, joint, bow, said, totals;
   } held_;
   onkel::Means state_;
   onkel::MeansRoom room_;
@@ -75,7 +75,7 @@ void bind_means(nb::module_& m) {
                     const Out<double>&, const Out<double>&, const Out<double>&,
                     const Out<double>&>(),
            "rate"_a, "share"_a, written("weights"), written("losses"), written("usual"),
-           written("joint"), written("spread"), written("said"), written("totals"))
+           written("joint"), written("bow"), written("said"), written("totals"))
       .def("learn", &Means::learn, "scores"_a, "y"_a, written("out"))
       .def("look", &Means::look, "scores"_a, written("out"));
 }

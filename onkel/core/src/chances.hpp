@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "solve.hpp"
+
 namespace onkel {
 
 // What the numbers of core/chances.py are called here; a test compares them.
@@ -22,7 +24,7 @@ struct Chances {
   double* offset;   // [members][classes]
   double* bend;     // [members][classes]
   double* joint;    // [kJoint][members], by Newton and by gradient
-  double* spread;   // [members][members]
+  double* bow;      // [members][members], curvature of the first; the lower half
   double* said;     // [members], how much each says of late: its mean |f|
   double* weights;  // [experts]
   double* losses;   // [experts + 1], the mixture's last
@@ -35,14 +37,16 @@ struct ChancesRoom {
       : z(at(s.members * s.classes)),
         q(z.size()),
         f(z.size()),
+        logs(z.size()),
+        told(at(s.classes)),
         p(at(s.experts * s.classes)),
         mixed(at(s.classes)),
         slope(at(s.members)),
         mean(slope.size()),
-        along(slope.size()),
-        u(slope.size()) {}
+        u(slope.size()),
+        room(at(s.members * (s.members + 2))) {}
   static size_t at(int64_t n) { return static_cast<size_t>(n); }
-  std::vector<double> z, q, f, p, mixed, slope, mean, along, u;
+  std::vector<double> z, q, f, logs, told, p, mixed, slope, mean, u, room;
 };
 
 inline double pressed(double z) {
@@ -53,7 +57,8 @@ inline double pressed(double z) {
 inline void softmax(double* values, int64_t n) {
   const double top = *std::max_element(values, values + n);
   double total = 0;
-  for (int64_t c = 0; c < n; ++c) total += values[c] = std::exp(values[c] - top);
+  for (int64_t c = 0; c < n; ++c)  // of the largest, which is half of them for two classes, it is 1
+    total += values[c] = values[c] == top ? 1.0 : std::exp(values[c] - top);
   for (int64_t c = 0; c < n; ++c) values[c] /= total;
 }
 
@@ -81,9 +86,9 @@ inline void answer_joint(const Chances& s, ChancesRoom& r) {
   const int64_t n = s.classes, m_ = s.members;
   for (int64_t m = 0; m < m_; ++m) {
     double mean = 0;
-    for (int64_t c = 0; c < n; ++c) mean += r.f[m * n + c] = std::log(r.p[m * n + c]);
+    for (int64_t c = 0; c < n; ++c) mean += r.logs[m * n + c] = std::log(r.p[m * n + c]);
     for (int64_t c = 0; c < n; ++c)
-      r.f[m * n + c] = std::clamp(r.f[m * n + c] - mean / n, -kReach, kReach);
+      r.f[m * n + c] = std::clamp(r.logs[m * n + c] - mean / n, -kReach, kReach);
   }
   for (int j = 0; j < kJoint; ++j) {
     double* p = &r.p[(m_ + j) * n];
@@ -106,14 +111,14 @@ inline void answer(const Chances& s, const double* scores, ChancesRoom& r) {
 }
 
 // What is told of the mixed probabilities: log-odds of one output, else centred logarithms.
-inline void tell(const Chances& s, const ChancesRoom& r, double* out) {
+inline void tell(const Chances& s, ChancesRoom& r, double* out) {
+  double mean = 0;
+  for (int64_t c = 0; c < s.classes; ++c) mean += r.told[c] = std::log(r.mixed[c]);
   if (s.outputs == 1) {
-    out[0] = std::log(r.mixed[1]) - std::log(r.mixed[0]);
+    out[0] = r.told[1] - r.told[0];
     return;
   }
-  double mean = 0;
-  for (int64_t c = 0; c < s.classes; ++c) mean += out[c] = std::log(r.mixed[c]);
-  for (int64_t c = 0; c < s.classes; ++c) out[c] -= mean / s.classes;
+  for (int64_t c = 0; c < s.classes; ++c) out[c] = r.told[c] - mean / s.classes;
 }
 
 inline void learn_link(const Chances& s, int64_t m, int64_t y, const ChancesRoom& r) {
@@ -137,22 +142,11 @@ inline void learn_link(const Chances& s, int64_t m, int64_t y, const ChancesRoom
   lapse = std::clamp(lapse + (stray - lapse) / horizon, kLeastLapse, kMostLapse);
 }
 
-// spread <- (spread^-1 + h u u')^-1; a spread that rounding has spoilt begins anew.
-inline void bend_spread(const Chances& s, double h, ChancesRoom& r) {
+// curvature <- curvature + h u u'; the lower half is enough.
+inline void bend_joint(const Chances& s, double h, const ChancesRoom& r) {
   const int64_t n = s.members;
-  double across = 0;
-  for (int64_t a = 0; a < n; ++a) {
-    r.along[a] = 0;
-    for (int64_t b = 0; b < n; ++b) r.along[a] += s.spread[a * n + b] * r.u[b];
-    across += r.along[a] * r.u[a];
-  }
-  if (!(across >= 0)) {
-    for (int64_t a = 0; a < n * n; ++a) s.spread[a] = a % (n + 1) ? 0 : 1 / kNewtonPrior;
-    return;
-  }
-  const double cut = h / (1 + h * across);
   for (int64_t a = 0; a < n; ++a)
-    for (int64_t b = 0; b < n; ++b) s.spread[a * n + b] -= cut * r.along[a] * r.along[b];
+    for (int64_t b = 0; b <= a; ++b) s.bow[a * n + b] += h * r.u[a] * r.u[b];
 }
 
 // The slope of the log loss of joint expert j in its weights, and the mean of f under it.
@@ -179,28 +173,27 @@ inline void learn_joint(const Chances& s, int64_t y, ChancesRoom& r) {
   joint_slope(s, 1, y, r);
   for (int64_t m = 0; m < n; ++m) s.joint[n + m] -= kGradient * r.slope[m];
   joint_slope(s, 0, y, r);
+  const double keep = 1 - 1 / kHorizon;
+  for (int64_t a = 0; a < n * n; ++a)
+    s.bow[a] = keep * s.bow[a] + (a % (n + 1) ? 0 : (1 - keep) * kNewtonPrior);
   for (int64_t c = 0; c < classes; ++c) {
     const double q = (r.p[n * classes + c] - kLeastLapse / classes) / (1 - kLeastLapse);
     if (q < kFaint && c != y) continue;
     for (int64_t m = 0; m < n; ++m) r.u[m] = r.f[m * classes + c] - r.mean[m];
-    bend_spread(s, std::max(q, kFaint), r);
+    bend_joint(s, std::max(q, kFaint), r);
   }
-  double trace = 0;
-  for (int64_t a = 0; a < n; ++a) {
-    for (int64_t b = 0; b < n; ++b) s.joint[a] -= s.spread[a * n + b] * r.slope[b];
-    trace += s.spread[a * n + a];
-  }
-  if (trace < n / kNewtonPrior)
-    for (int64_t a = 0; a < n * n; ++a) s.spread[a] /= 1 - 1 / kHorizon;
+  solve(s.bow, static_cast<size_t>(n), r.slope.data(), r.room.data());
+  for (int64_t a = 0; a < n; ++a) s.joint[a] -= r.slope[a];
 }
 
 inline void learn_weights(const Chances& s, int64_t y, const ChancesRoom& r) {
   for (int64_t e = 0; e < s.experts; ++e) {
     const double p = r.p[e * s.classes + y];
-    s.losses[e] -= std::log(p);
+    const bool known = s.members > 1 && e < s.members;  // its logarithm has been taken
+    s.losses[e] -= known ? r.logs[e * s.classes + y] : std::log(p);
     s.weights[e] = (1 - s.share) * s.weights[e] * p / r.mixed[y] + s.share / s.experts;
   }
-  s.losses[s.experts] -= std::log(r.mixed[y]);
+  s.losses[s.experts] -= r.told[y];
 }
 
 // Answers one row, then learns that its class was y.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "share.hpp"
+#include "solve.hpp"
 
 namespace onkel {
 
@@ -24,7 +25,7 @@ struct Means {
   double* losses;   // [experts]
   double* usual;    // [outputs]
   double* joint;    // [outputs][kMeansJoint][members], by Newton and by gradient
-  double* spread;   // [outputs][members][members]
+  double* bow;      // [outputs][members][members], curvature of the first; the lower half
   double* said;     // [members], how far each is from the median of late, in usual errors
   double* totals;   // the mixture's loss, what it exceeds the mixed loss by, trials
 };
@@ -38,9 +39,10 @@ struct MeansRoom {
         found(s.experts),
         loss(s.experts),
         before(s.experts),
-        said(s.members) {}
+        said(s.members),
+        room(s.members * (s.members + 2)) {}
   std::vector<size_t> order;
-  std::vector<double> f, sizes, along, found, loss, before, said;
+  std::vector<double> f, sizes, along, found, loss, before, said, room;
   double center, unit;
 };
 
@@ -81,7 +83,7 @@ inline double mean_of(const Means& s, size_t o, MeansRoom& r) {
 
 inline void learn_means_joint(const Means& s, size_t o, double target, MeansRoom& r) {
   const size_t m = s.members;
-  double *newton = s.joint + o * kMeansJoint * m, *plain = newton + m, *P = s.spread + o * m * m;
+  double *newton = s.joint + o * kMeansJoint * m, *plain = newton + m, *bow = s.bow + o * m * m;
   const auto size = [](double error) {
     return std::min(1.0, kMeansFar / std::max(std::fabs(error), 1e-300));
   };
@@ -89,22 +91,15 @@ inline void learn_means_joint(const Means& s, size_t o, double target, MeansRoom
   const double all = 1 + std::inner_product(r.f.begin(), r.f.end(), r.f.begin(), 0.0);
   for (size_t i = 0; i < m; ++i) plain[i] += kMeansStep * size(gap) * gap / all * r.f[i];
   const double error = target - std::inner_product(newton, newton + m, r.f.begin(), 0.0);
-  double across = 0, trace = 0;
+  const double keep = 1 - 1 / kMeansHorizon;
   for (size_t i = 0; i < m; ++i) {
-    r.along[i] = std::inner_product(r.f.begin(), r.f.end(), P + i * m, 0.0);
-    across += r.along[i] * r.f[i];
+    r.along[i] = size(error) * error * r.f[i];
+    for (size_t j = 0; j <= i; ++j)
+      bow[i * m + j] = keep * bow[i * m + j] + size(error) * r.f[i] * r.f[j];
+    bow[i * m + i] += (1 - keep) * kMeansPrior;
   }
-  if (!(across >= 0)) {  // rounding has spoilt it
-    for (size_t i = 0; i < m * m; ++i) P[i] = i % (m + 1) ? 0 : 1 / kMeansPrior;
-    return;
-  }
-  const double cut = size(error) / (1 + size(error) * across);
-  for (size_t i = 0; i < m; ++i) newton[i] += r.along[i] * cut * error;
-  for (size_t i = 0; i < m; ++i)
-    for (size_t j = 0; j < m; ++j) P[i * m + j] -= cut * r.along[i] * r.along[j];
-  for (size_t i = 0; i < m; ++i) trace += P[i * (m + 1)];
-  if (trace < static_cast<double>(m) / kMeansPrior)
-    for (size_t i = 0; i < m * m; ++i) P[i] /= 1 - 1 / kMeansHorizon;
+  solve(bow, m, r.along.data(), r.room.data());
+  for (size_t i = 0; i < m; ++i) newton[i] += r.along[i];
 }
 
 inline void learn_target(const Means& s, const double* scores, size_t o, double y, double trial,
