@@ -48,6 +48,15 @@ class Means(Mixture):
         other.widths = self.widths.copy()
         return other
 
+    def copy_of_mixing(self) -> Self:
+        other = super().copy_of_mixing()
+        other.widths = self.widths.copy()
+        return other
+
+    def take_mixing(self, other: Self) -> None:
+        super().take_mixing(other)
+        self.widths = other.widths
+
     def take_sum(self, mixtures: Sequence[Self], shares: Array, start: Self | None) -> None:
         super().take_sum(mixtures, shares, start)
         begun = None if start is None else start.widths

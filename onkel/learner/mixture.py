@@ -7,6 +7,7 @@ the two kinds of mixture (``odds.py``, ``means.py``). To the estimators a mixtur
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -29,6 +30,9 @@ from onkel.learner.transaction import Transaction
 from onkel.saved import Saved
 
 Array = NDArray[Any]
+
+AHEAD = 16_384
+"""Rows that members on a device learn while earlier ones are mixed."""
 
 
 class Mixture:
@@ -288,25 +292,55 @@ class Mixture:
         return values.reshape(len(values), len(held), self.columns)
 
     def _learn_parts(
-        self, X: Any, Y: Array, weight: Array, first: int, times: Array | None = None
-    ) -> Array:
-        """Let every member learn, all or none; return their scores before each row."""
-        scores, last = np.empty((len(Y), len(self.members), self.columns)), self.main
-        host, away = self._on_host(X), [on_device(part) for part, _ in self.parts]
+        self, X: Any, Y: Array, weight: Array, first: int, times: Array | None
+    ) -> tuple[Array, Array]:
+        """Let every member learn, all or none; return answers and widths before each row."""
+        scores = np.empty((len(Y), len(self.members), self.columns))
+        with ExitStack() as calls:
+            for part, held in self.parts:
+                call = Transaction(part, len(Y), with_others=part is not self.main)
+                calls.push(call)
+                when = times if np.isfinite(part.rule.duration) else None
+                told, _ = part.learn_within(call, X, Y, weight, None, first, when)
+                scores[:, held] = self._by_member(told, held)
+        return self._mixed(scores, Y)
 
-        def learn(part: Learner, held: list[int], call: Transaction) -> None:
-            rows = X if on_device(part) else host
-            when = times if np.isfinite(part.rule.duration) else None
-            told, _ = part.learn_within(call, rows, Y, weight, None, first, when)
-            scores[:, held] = self._by_member(told, held)
+    def _learn_beside_device(
+        self, X: Any, Y: Array, weight: Array, first: int, times: Array | None
+    ) -> tuple[Array, Array]:
+        """The same where members live on a GPU: while they learn, earlier rows are mixed."""
+        scores = np.empty((len(Y), len(self.members), self.columns))
+        answers, widths = np.empty((2, len(Y), self.columns))
+        host, mixer = self._on_host(X), self.copy_of_mixing()
+
+        def learn(part: Learner, held: list[int], call: Transaction, piece: slice) -> None:
+            rows = (X if on_device(part) else host)[piece]
+            when = times[piece] if times is not None and np.isfinite(part.rule.duration) else None
+            at = first + piece.start
+            told, _ = part.learn_within(call, rows, Y[piece], weight[piece], None, at, when)
+            scores[piece, held] = self._by_member(told, held)
+
+        def mix(piece: slice) -> None:
+            answers[piece], widths[piece] = mixer._mixed(scores[piece], Y[piece])
 
         with ExitStack() as calls:
-            jobs = []
-            for part, held in self.parts:
-                call = Transaction(part, len(Y), with_others=part is not last or any(away))
-                jobs.append(partial(learn, part, held, calls.enter_context(call)))
-            side_by_side(jobs, away)
-        return scores
+            enter, n = calls.enter_context, len(Y)
+            jobs = [partial(learn, part, held, enter(Transaction(part, n, with_others=True)))
+                    for part, held in self.parts]  # fmt: skip
+            pieces = [slice(a, min(a + AHEAD, n)) for a in range(0, n, AHEAD)]
+            side_by_side(jobs, [on_device(part) for part, _ in self.parts], pieces, mix)
+        self.take_mixing(mixer)
+        return answers, widths
+
+    def copy_of_mixing(self) -> Self:
+        """Return a mixture of the same parts, whose mixing goes its own way."""
+        other = copy.copy(self)
+        other.blend = self.blend.copy()
+        return other
+
+    def take_mixing(self, other: Self) -> None:
+        """Take over what has become of such a copy."""
+        self.blend, self.judged = other.blend, other.judged
 
     def single_row(self) -> MixtureRow | None:
         """Return what learns rows one by one the cheap way, if that is possible now."""
@@ -319,15 +353,15 @@ class Mixture:
         times: Array | None = None,
     ) -> tuple[Array, Array]:  # fmt: skip
         """Learn rows in order; return the mixture's scores and widths before each row."""
-        scores = self._learn_parts(X, Y, weight, first, times)
-        answers = self._mix(scores, Y)
-        return answers, self._widths(scores, answers, Y)
+        far = any(on_device(part) for part, _ in self.parts)
+        learn = self._learn_beside_device if far else self._learn_parts
+        return learn(X, Y, weight, first, times)
 
-    def _mix(self, scores: Array, Y: Array) -> Array:
-        """Judge the members and return the mixture's answers before each row [rows][outputs]."""
+    def _mixed(self, scores: Array, Y: Array) -> tuple[Array, Array]:
+        """Judge the members; return the mixture's answers and widths before each row."""
         self.judged += len(Y)
-        found: Array = self.blend.learn(scores, Y)
-        return found
+        answers: Array = self.blend.learn(scores, Y)
+        return answers, self._widths(scores, answers, Y)
 
     def _mix_one(self, scores: Array, y: Array) -> Array:
         """Judge the members by one row: [members][outputs], [outputs]; return the answer before."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from threading import Condition
 from typing import Any
 
 from onkel.learner.bank import Bank
@@ -66,22 +68,49 @@ def on_device(part: Learner) -> bool:
     return part.settings.device != "cpu"
 
 
-def side_by_side(jobs: Sequence[Callable[[], None]], away: Sequence[bool]) -> None:
-    """Run jobs in their order; if some wait for a device, those in one thread, others beside it.
+Job = Callable[[slice], None]
+FAILED = -1
+"""Instead of the number of pieces that a thread is through with."""
 
-    All have ended when this returns, or raises what one of them raised.
+
+def _through(through: list[int], piece: int) -> bool:
+    """Whether all are through with a piece, or one has failed."""
+    return min(through) > piece or min(through) < 0
+
+
+def side_by_side(
+    jobs: Sequence[Job], away: Sequence[bool], pieces: Sequence[slice], done: Job
+) -> None:
+    """Run every job on the pieces in their order, and `done` on each that all are through with.
+
+    Jobs that wait for a device share a thread, each of the others has its own; `done` runs beside
+    them. All have ended when this returns, or raises what one of them raised.
     """
-    if all(away) or not any(away):
-        _in_order(jobs)
-        return
     there = [job for job, far in zip(jobs, away, strict=True) if far]
-    here = [[job] for job, far in zip(jobs, away, strict=True) if not far]
-    with ThreadPoolExecutor(1 + len(here)) as pool:
-        started = [pool.submit(_in_order, some) for some in (there, *here)]
+    groups = [there, *([job] for job, far in zip(jobs, away, strict=True) if not far)]
+    through, ready = [0] * len(groups), Condition()
+
+    def run(i: int) -> None:
+        try:
+            for piece in pieces:
+                for job in groups[i]:
+                    job(piece)
+                with ready:
+                    through[i] += 1
+                    ready.notify_all()
+        except BaseException:
+            with ready:
+                through[i] = FAILED
+                ready.notify_all()
+            raise
+
+    with ThreadPoolExecutor(len(groups)) as pool:
+        started = [pool.submit(run, i) for i in range(len(groups))]
+        for k, piece in enumerate(pieces):
+            with ready:
+                ready.wait_for(partial(_through, through, k))
+                if min(through) < 0:
+                    break
+            done(piece)
     for one in started:
         one.result()
-
-
-def _in_order(jobs: Sequence[Callable[[], None]]) -> None:
-    for job in jobs:
-        job()
