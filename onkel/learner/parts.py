@@ -83,11 +83,12 @@ def side_by_side(
 ) -> None:
     """Run every job on the pieces in their order, and `done` on each that all are through with.
 
-    Jobs that wait for a device share a thread, each of the others has its own; `done` runs beside
-    them. All have ended when this returns, or raises what one of them raised.
+    Jobs that wait for a device share a thread, the others another one (more would stand in each
+    other's way); `done` runs beside them. All have ended when this returns, or raises what one of them raised.
     """
-    there = [job for job, far in zip(jobs, away, strict=True) if far]
-    groups = [there, *([job] for job, far in zip(jobs, away, strict=True) if not far)]
+    groups = [[job for job, far in zip(jobs, away, strict=True) if far == where]
+              for where in (True, False)]  # fmt: skip
+    groups = [group for group in groups if group]
     through, ready = [0] * len(groups), Condition()
 
     def run(i: int) -> None:
