@@ -8,8 +8,8 @@ core: without it their share of the time is not what it would be.
 
 The workload: rows of independent normal numbers on the device (of spread 1.5: at a power of two the
 unit of a feature would change at every refresh), labels of noise (nearly every example is stored),
-a full ring of 10^5 points. ``Classifier`` has its default members, with
-``expansions.Window(100_000)``; the single model is ``KernelClassifier`` with the same window.
+a full ring of 10^5 points. ``Classifier`` has its default members, those of
+the long past with ``expansions.Window(100_000)``; the single model is ``KernelClassifier`` with the same window.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ BEGIN, END = "<!-- bank:begin -->", "<!-- bank:end -->"
 
 
 def with_window(members: list[Any], terms: int) -> list[Any]:
-    """Return the members, those with terms in a window of so many."""
+    """Return the members, those of the long past in a window of so many terms."""
     for member in members:
-        if hasattr(member, "device"):
+        if getattr(member, "expansion", None) == "window":
             member.expansion = expansions.Window(terms=terms)
     return members
 
