@@ -2,26 +2,36 @@
 
 Classification: six real streams, predict then learn, float32 rows; elec2 in time order, the others
 in the order of ``numpy.random.default_rng(0).permutation``. Each member also runs alone, as an
-estimator of its own, with a window of its own; in the bank all kernel members share one ring of
-10 000 points, so that a member there may hold fewer than alone (column "in bank").
+estimator of its own, with a window of its own, and so does KernelClassifier() (KernelRegressor()),
+which is "default"; in the bank three kernel members share one ring of 10 000 points and three
+another of 1000, so that a member there may hold fewer than alone. "in bank" is the mean log loss
+of a member there, by its link; regret and bound are log losses in all, the best expert's against
+the mixture's, joint experts included.
 
 Expected: on every set the error of the mixture is at most that of the best setting alone plus half
-a point; below 8 % on elec2; the bank takes less time than its members one after another. Seconds
-are the less of two runs, the bank and the singles taking turns; ratios are what to look at.
+a point; below 8 % on elec2; the regret within its bound; the bank takes less time than its members
+one after another. Seconds are the less of two runs, the bank and the singles taking turns; ratios
+are what to look at.
 
 Regression: Lorenz (L = 6) and Mackey-Glass 30 (L = 11) of the Kernel Adaptive Filtering Toolbox,
 mean squared error after the first 1000 samples in dB, where NORMA is published with 10.96 and
 -20.08 at settings chosen for each; and the four streams of defaults_regression.py, mean absolute
 error.
 
-How the banks were chosen. Classification: 34 settings (widths from 1/4 to 64 over d, both kernels,
-NORMA at three rates and three memories, projections, linear ones) ran on these same six sets; kept
-were settings that are best or near it somewhere, and none that stores nearly every row (kernels
-narrower than 4/d), since in a shared ring those push out what the others hold. Short memories were
-never best on these sets and are left out. The rate 0.25 was picked from 0.1 to 2, the share 0.001
-from 0.0002 to 0.01, the loss (mistakes) from mistakes, absolute and squared votes. The regression
-bank was guessed and not changed after the first look; its loss and rate were picked from twelve on
-the six sets shown and on the Santa Fe laser. So all figures flatter the choices a little.
+How the banks were chosen. Scores of candidate settings, some thirty for each task (widths from 1/8
+to 64 over d, both kernels, NORMA at several rates and memories, projections, several losses, rings
+of 1000 and of 10 000, linear ones), were gathered on 23 streams with classes and 10 with numbers:
+all such sets of ONKEL_DATA but those named below, River's Bananas, Phishing, ChickWeights and
+TrumpApproval, and generators. Links and ways of mixing were tried on these scores, then members
+picked greedily, one after another, by relative mistakes and log loss (relative errors), and left
+out where they gained nothing. Shares and the rate of Regressor come from the same streams. So all
+figures of these sets flatter the choices. front_door.py has streams that had no part: tables of
+ADBench, the price of elec2, a tank's level, mimo, ImageSegments, terrain, sms_spam.
+
+Tried and left out: votes by mistakes, which this mixing replaces (8 % more mistakes on average over
+the 23 streams); pools by Soft-Bayes; nearest neighbours; naive Bayes; shorter memories; a wide
+Laplacian for classes; a second-order linear member, which would gain some 2 % and comes when there
+are second-order rules.
 
 --quick leaves out the largest sets.
 """
@@ -37,7 +47,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 
-from onkel import Classifier, Regressor
+from onkel import Classifier, KernelClassifier, KernelRegressor, Regressor
 
 if __package__:
     from . import harness
@@ -59,42 +69,36 @@ def timed(model: Any, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, float]:
     return found, time.perf_counter() - start
 
 
-def compare(make: Any, X: np.ndarray, y: np.ndarray, error: Any) -> dict[str, Any]:
-    """Run the bank and every member alone, twice; return errors and seconds."""
+def compare(make: Any, default: Any, X: np.ndarray, y: np.ndarray, error: Any) -> dict[str, Any]:
+    """Run the bank, every member alone and the default, twice; return errors and seconds."""
     bank, alone = [], []
     for _ in range(2):
         model = make()
         found, seconds = timed(model, X, y)
         bank.append(seconds)
-        singles = [timed(clone(m), X, y) for m in model.members_]
+        singles = [timed(m, X, y) for m in (*map(clone, model.members_), default())]
         alone.append([s for _, s in singles])
+    *errors, usual = [error(p, y) for p, _ in singles]
+    *each, one = np.min(alone, axis=0).tolist()
     return {
         "model": model,
         "mixture": error(found, y),
-        "errors": [error(p, y) for p, _ in singles],
+        "errors": errors,
+        "default": usual,
         "seconds": min(bank),
-        "alone": np.min(alone, axis=0),
+        "alone": np.array(each),
+        "one": one,
     }
-
-
-def label(member: Any) -> str:
-    """Return a member in a few words."""
-    kernel = getattr(member, "kernel", None)
-    name = type(kernel).__name__ if kernel is not None else "Linear"
-    gamma = f" {kernel.gamma:.3g}" if hasattr(kernel, "gamma") else ""
-    rate = getattr(member.rule, "learning_rate", None)
-    loss = member.loss if isinstance(member.loss, str) else type(member.loss).__name__
-    rule = member.rule if isinstance(member.rule, str) else f"norma {rate:g}"
-    return f"{name}{gamma}, {loss}, {rule}"
 
 
 def report(name: str, unit: str, run: dict[str, Any], in_bank: list[float] | None = None) -> None:
     """Print each member's error and seconds."""
+    names, count = run["model"].diagnostics_["names"], len(run["errors"])
     rows = [
-        {name: label(m), unit: e, "in bank": b, "seconds": float(s), "weight": float(w)}
+        {name: m, unit: e, "in bank": b, "seconds": float(s), "weight": float(w)}
         for m, e, b, s, w in zip(
-            run["model"].members_, run["errors"], in_bank or [None] * len(run["errors"]),
-            run["alone"], run["model"].weights_, strict=True,
+            names, run["errors"], in_bank or [None] * count, run["alone"], run["model"].weights_,
+            strict=True,
         )
     ]  # fmt: skip
     rows.append({name: "mixture", unit: run["mixture"], "seconds": run["seconds"]})
@@ -109,10 +113,10 @@ def summary(name: str, run: dict[str, Any]) -> dict[str, Any]:
         "data": name,
         "best": min(run["errors"]),
         "mixture": run["mixture"],
-        "default": run["errors"][0],
+        "default": run["default"],
         "seconds": run["seconds"],
         "/ sum": run["seconds"] / total,
-        "/ one": run["seconds"] / float(run["alone"][0]),
+        "/ default": run["seconds"] / run["one"],
         "/ dearest": run["seconds"] / dearest,
         "members": members,
         "points": run["model"].n_terms_,
@@ -126,19 +130,17 @@ def classify(folder: Path, quick: bool) -> tuple[list[dict[str, Any]], list[harn
         if quick and name in LARGE:
             continue
         X, y = harness.load(folder, name, shuffle=name != "elec2")
-        run = compare(
-            Classifier, X.astype(np.float32), y, lambda p, y: 100 * float(np.mean(p != y))
-        )
+        run = compare(Classifier, KernelClassifier, X.astype(np.float32), y, per_cent)
         found = run["model"].diagnostics_
-        report(name, "error %", run, [100 * v / len(y) for v in found["losses"]])
-        row = summary(name, run)
-        row |= {"regret %": 100 * found["regret"] / len(y)}
-        row |= {"bound %": 100 * found["regret_bound"] / len(y)}
-        rows.append(row)
+        report(name, "error %", run, [v / len(y) for v in found["losses"]])
+        row = summary(name, run) | {"log loss": found["loss"] / len(y)}
+        rows.append(row | {"regret": found["regret"], "bound": found["regret_bound"]})
         gap = run["mixture"] - min(run["errors"])
         checks.append(harness.Check(f"{name}, mixture less best setting, points", gap, high=SLACK))
         checks.append(
-            harness.Check(f"{name}, regret over bound", row["regret %"] / row["bound %"], high=1.0)
+            harness.Check(
+                f"{name}, regret over bound", found["regret"] / found["regret_bound"], high=1
+            )
         )
         if len(y) > 10_000:  # smaller sets are over too soon to be timed
             checks.append(harness.Check(f"{name}, time over singles'", row["/ sum"], high=0.85))
@@ -156,6 +158,11 @@ def embedded(x: np.ndarray, length: int) -> tuple[np.ndarray, np.ndarray]:
     return X, x[1:]
 
 
+def per_cent(p: np.ndarray, y: np.ndarray) -> float:
+    """Return the share of mistakes."""
+    return 100 * float(np.mean(p != y))
+
+
 def decibels(p: np.ndarray, y: np.ndarray) -> float:
     """Return the mean squared error after the first 1000 samples in dB."""
     return float(10 * np.log10(np.mean((p - y)[1000:] ** 2)))
@@ -171,7 +178,7 @@ def regress(folder: Path, quick: bool) -> tuple[list[dict[str, Any]], list[harne
     rows, checks = [], []
     for name, (length, published) in SERIES.items():
         X, y = embedded(np.load(folder / f"{name}.npz")["x"], length)
-        run = compare(Regressor, X, y, decibels)
+        run = compare(Regressor, KernelRegressor, X, y, decibels)
         report(name, "dB", run)
         rows.append(summary(name, run) | {"published": published})
         checks.append(harness.Check(f"{name}, dB", run["mixture"], high=published))
@@ -181,7 +188,7 @@ def regress(folder: Path, quick: bool) -> tuple[list[dict[str, Any]], list[harne
     for name in () if quick else ("kin8nm", "cpusmall", "bike_hour"):
         streams[name] = tuple(a.astype(float) for a in harness.load(folder, name))
     for name, (X, y) in streams.items():
-        run = compare(Regressor, X, y, absolute)
+        run = compare(Regressor, KernelRegressor, X, y, absolute)
         rows.append(summary(name, run))
         ratio = run["mixture"] / min(run["errors"])
         checks.append(harness.Check(f"{name}, error over best setting's", ratio, high=1.01))

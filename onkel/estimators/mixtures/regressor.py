@@ -28,13 +28,13 @@ DEFAULT_RATE = 8.0
 class Regressor(Mixed, BaseRegressor):
     """Self-tuning regression: a bank of settings side by side, of which none need be chosen.
 
-    ``w_i <- (1 - share) w_i exp(-rate l_i) / (sum of the same) + share / members``
+    ``w_i <- (1 - share) w_i exp(-rate l_i) / (sum of the same) + share / experts``
 
-    Every example is predicted by the weighted mean of the members' answers; then each member's
-    error, in units of what is usual and clipped to at most 1, moves its weight, and a little is
-    shared out evenly, so that the weights can follow when another member becomes the best one.
-    Members with terms in a window store their points together and share distances and kernel
-    values.
+    Every example is predicted by the weighted mean of the members' answers and of two experts that
+    join all of them; then each one's error, in units of what is usual and clipped to at most 1,
+    moves its weight, and a little is shared out evenly, so that the weights can follow when another
+    one becomes the best. Members with terms in a window store their points together and share
+    distances and kernel values.
 
     Parameters
     ----------

@@ -77,7 +77,16 @@ def _width(gamma: float, d: int) -> str:
 
 
 def _number(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, (int, float)) else str(value)
+    """Return a number in few digits, never as a power of ten where it is large.
+
+    Examples
+    --------
+    >>> _number(0.25), _number(1000), _number("12h")
+    ('0.25', '1000', '12h')
+    """
+    if not isinstance(value, (int, float)):
+        return str(value)
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
 def _spaced(part: Any) -> str:
