@@ -140,7 +140,7 @@ class BaseClassifier(Estimator):
             if np.any(y != np.floor(y)):
                 raise ValueError(
                     "Unknown label type: continuous. A classifier takes labels, not measurements; "
-                    "for those use KernelRegressor."
+                    "for those use Regressor."
                 )
         if y.dtype == object:
             bad = [i for i, v in enumerate(y) if v is None or v != v]
