@@ -83,6 +83,16 @@ def of_logits(classes: Classes, scores: Array) -> Array:
     return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
+def led(chances: Array, winners: Array) -> Array:
+    """Return probabilities of which the predicted class has the highest.
+
+    Where rounding has made several alike, it gets one bit more.
+    """
+    rows = np.flatnonzero(chances.argmax(axis=1) != winners)
+    chances[rows, winners[rows]] = np.nextafter(chances[rows].max(axis=1), 1.0)
+    return chances
+
+
 def _two(log_odds: Array) -> Array:
     p = 0.5 * (1.0 + np.tanh(0.5 * log_odds))
     return np.column_stack([1.0 - p, p])

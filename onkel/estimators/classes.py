@@ -164,13 +164,14 @@ class Classes:
         known = self.known
         if not known:
             return np.full(len(scores), None, object)
-        labels = label_array(known)
-        if len(known) == 1:
-            return np.repeat(labels, len(scores))
-        decision = self.decisions(scores)
-        if len(known) == 2:
-            return labels[(decision >= 0).astype(int)]
-        return labels[np.argmax(decision, axis=1)]
+        return label_array(known)[self.winners(scores)]
+
+    def winners(self, scores: Array) -> Array:
+        """Return the places of the labels that are predicted, among the known ones."""
+        decision, count = self.decisions(scores), len(self.known)
+        if count < 3:
+            return ((decision >= 0) & (count == 2)).astype(np.intp)
+        return np.argmax(decision, axis=1)
 
 
 class LoneClasses:

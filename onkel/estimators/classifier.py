@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from onkel import inputs, losses
 from onkel.core.chances import Chances
 from onkel.estimators.base import Estimator
-from onkel.estimators.chances import Outputs, Piece, linked, of_logits, of_odds, spread
+from onkel.estimators.chances import Outputs, Piece, led, linked, of_logits, of_odds, spread
 from onkel.estimators.classes import (
     Classes,
     LoneClasses,
@@ -90,7 +90,7 @@ class BaseClassifier(Estimator):
         if output == "prediction":
             return joined([(p.classes, p.scores) for p in pieces], self._labels(y, warn=False))
         if output == "probability":
-            chances = [spread(p.classes, self._chances(p.classes, p.told), known) for p in pieces]
+            chances = [spread(p.classes, self._chances(*p), known) for p in pieces]
             return np.concatenate([np.zeros((0, len(known.known))), *chances])
         wide = [aligned(p.classes, p.scores, known) for p in pieces]
         scores = np.concatenate(wide) if wide else np.zeros((0, max(known.outputs, 1)))
@@ -140,7 +140,7 @@ class BaseClassifier(Estimator):
             if np.any(y != np.floor(y)):
                 raise ValueError(
                     "Unknown label type: continuous. A classifier takes labels, not measurements; "
-                    "for those use KernelRegressor."
+                    "for those use Regressor."
                 )
         if y.dtype == object:
             bad = [i for i, v in enumerate(y) if v is None or v != v]
@@ -314,16 +314,17 @@ class BaseClassifier(Estimator):
         is fitted by a step per row while the model learns.
         """
         scores = self._fitted().scores(self._rows(X))
-        return self._chances(self._classes, self._told(scores))
+        return self._chances(self._classes, scores, self._told(scores))
 
     def _told(self, scores: Array) -> Array:
         """Return scores as odds, as things are."""
         return scores if self._link is None else self._link.look(scores[:, None])
 
-    def _chances(self, classes: Classes, told: Array) -> Array:
-        """Return probabilities of odds."""
+    def _chances(self, classes: Classes, scores: Array, told: Array) -> Array:
+        """Return probabilities of scores and of what they are as odds."""
         odds = self._tells_odds or self._link is not None
-        return (of_odds if odds else of_logits)(classes, told)
+        chances = (of_odds if odds else of_logits)(classes, told)
+        return led(chances, classes.winners(scores)) if classes.known else chances
 
     @locked
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

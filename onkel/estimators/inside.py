@@ -134,7 +134,7 @@ def chances_of(model: BaseClassifier, row: Any) -> dict[Any, float]:
         return {}
     scores = model._look(row) if lone.targets else None
     if scores is not None:
-        p = model._chances(model._classes, model._told(scores[None]))[0].tolist()
+        p = model._chances(model._classes, scores[None], model._told(scores[None]))[0].tolist()
         return dict(zip(lone.labels.tolist(), p, strict=True))
     labels = model.classes_.tolist()
     return dict(zip(labels, model.predict_proba([row])[0].tolist(), strict=True))

@@ -356,13 +356,21 @@ class DenseTerms:
         self.head, self.count = ring.head, ring.count
         return done
 
+    def with_room(self, window: BoundWindow, rows: int) -> Self:
+        """Return the terms with room for so many more; these stay, if a call is refused."""
+        needed = min(self.count + rows, window.cap)
+        if needed <= len(self.births):
+            return self
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._grow(needed)
+        return other
+
     def ring_for(self, window: BoundWindow, rows: int, oldest: int, more: int = 0) -> Any:
-        """Make room for so many rows, note what they may overwrite; return the core's ring.
+        """Note what so many rows may overwrite, for which there is room; return the core's ring.
 
         `more` terms may go beyond those that they push out.
         """
-        if min(self.count + rows, window.cap) > len(self.births):
-            self._grow(min(self.count + rows, window.cap))
         if self.undo_log is not None:
             going = window.budget.may_go(self, rows, window.cap, oldest) + more
             self._note_ring(min(going, self.count), rows)

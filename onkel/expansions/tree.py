@@ -96,7 +96,7 @@ class TreeTerms(DenseTerms):
 
     def dump(self) -> dict[str, Any]:
         """Return what a file must hold: the terms, and how the trees divide them."""
-        trees = [] if self.trees is None else self.trees.layout()
+        trees = self.trees.layout() if self.count else []
         levels = [len(level) for tree in trees for level in tree]
         pieces = [n for tree in trees for level in tree for n in level]
         layout = {"heights": [len(tree) for tree in trees], "levels": levels, "pieces": pieces}

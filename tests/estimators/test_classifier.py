@@ -244,3 +244,17 @@ def test_labels_of_several_kinds_in_a_list_stay_what_they_are(rng):
     model = KernelClassifier().partial_fit(rng.normal(size=(4, 1)), [0, 1, "x", 0])
     model.learn_one([0.5], 1)
     assert model.class_count_ == {0: 2, 1: 2, "x": 1}
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+@pytest.mark.parametrize("loss", ["soft_margin", "logistic"])
+def test_the_predicted_class_is_the_most_likely_one_far_from_all_points(rng, loss, classes):
+    """Scores fade to 0 there, and probabilities of several classes round to the same."""
+    X = rng.normal(size=(300, 2))
+    model = KernelClassifier(loss=loss, fit_intercept=False)
+    model.fit(X, np.digitize(X[:, 0] * X[:, 1], [-0.3, 0.3, 1.0, 1.5][: classes - 1]))
+    far = np.column_stack([np.linspace(-60, 60, 300), np.zeros(300)])
+    p, scores = model.predict_proba(far), model.decision_function(far)
+    assert np.any(np.abs(scores).reshape(len(far), -1).max(axis=1) < 1e-17)
+    np.testing.assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(far))
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-15)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from helpers.agreement import close
 
-from onkel import KernelClassifier, KernelRegressor, expansions, kernels, losses, rules
+from onkel import KernelClassifier, KernelRegressor, expansions, files, kernels, losses, rules
 from onkel.core.layout import Field
 from onkel.learner import Settings, start
 
@@ -201,3 +201,20 @@ def test_growth_and_diagnostics(rng):
     assert found["bytes"] > 0
     assert found["truncation_bound"] == 0.0
     assert "Additive" in found["kernel"]
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 50])
+def test_a_tree_without_terms_comes_back_from_a_file(rng, rows):
+    X, y = rng.normal(size=(60, 3)), np.full(60, 3.0)
+    y[55:] = X[55:, 0]
+    one, two = (
+        KernelRegressor(kernels.Additive(kernels.Laplacian()), expansion="tree") for _ in range(2)
+    )
+    for model in (one, two):
+        model.partial_fit(X[:1], y[:1], sample_weight=[0.0]).partial_fit(X[:rows], y[:rows])
+    again = files.loads(files.dumps(two))
+    assert again.n_terms_ == 0
+    for model in (one, again):
+        model.partial_fit(X[rows:], y[rows:])
+    assert again.n_terms_ > 0
+    np.testing.assert_array_equal(one.predict(X), again.predict(X))

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from onkel import (
+    Classifier,
     KernelClassifier,
     KernelRegressor,
     NoveltyDetector,
     Regressor,
     expansions,
+    files,
     kernels,
     losses,
     rules,
@@ -294,3 +296,21 @@ def test_members_that_learned_before_one_failed_are_put_back(rng, rows, calls):
     for model in (mixture, twin):
         model.learn(X[300:], Y[300:], np.ones(100))
     assert bits(mixture.dump()) == bits(twin.dump())
+
+
+@pytest.mark.parametrize("members", [0, 1, 2])
+@pytest.mark.parametrize("rows", [1, 2])
+def test_a_refused_call_leaves_no_more_room_than_there_was(rng, members, rows):
+    """Arrays that are full grow before rows are looked at: not those of the model itself."""
+    X, y = rng.normal(size=(200, 3)), rng.integers(0, 2, 200)
+    bank = [
+        KernelClassifier(kernels.Polynomial(3), rule=rules.Norma(memory=m)) for m in (100, 1000)
+    ]
+    model = Classifier(bank[:members]) if members else bank[0]
+    for i in range(len(X)):
+        model.learn_one(X[i], y[i])
+        before, bad = files.dumps(model), X[:rows].copy()
+        bad[-1, 0] = 1e110
+        with pytest.raises(ValueError, match="not finite"):
+            model.partial_fit(bad, y[:rows])
+        assert files.dumps(model) == before

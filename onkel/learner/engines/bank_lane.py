@@ -39,7 +39,7 @@ class BankLane:
         call.protect(min(HANDFUL, n))
         if n > 1 or (learner.t + 1) % EVERY == 0:
             learner.terms = learner.terms.following(batch.X[0])
-        terms = learner.terms
+        terms = learner.terms = learner.terms.with_room(learner.window, n)
         score, limit = np.empty((2, n, learner.columns))
         ring = terms.ring_for(learner.window, n, 0, at_once)
         done = core_bank.lane(

@@ -44,6 +44,7 @@ class Lane:
         if n > 1 or trials[0] % EVERY == 0:
             learner.terms = learner.terms.following(X[0])
         rule, settings, window = learner.rule, learner.settings, learner.window
+        learner.terms = learner.terms.with_room(window, n)
         y = np.ascontiguousarray(learner.targets.standardised(batch.Y), np.float64)
         score, limit = np.empty((2, *y.shape))
         kept = np.zeros(n, np.uint8)
