@@ -7,7 +7,8 @@ so), two joint experts answer
 
 v by Newton steps on the squared error with the curvature of all members together, and by plain
 steps; errors beyond 3u count less. The answer is the weighted mean of members and joint experts,
-where what is further than 8u from their weighted median counts as being there. Each one's loss,
+where what is further than 8u from the members' median counts as being there (a member that goes
+wild, whatever its weight, is never that median). Each one's loss,
 ``min(1, ((y - p) / (8 u))^2)``, moves its weight, with fixed share:
 
     ``w_i <- (1 - share) w_i exp(-rate l_i) / (sum of the same) + share / experts``
@@ -165,7 +166,7 @@ class Plain:
         """Answer rows."""
         into = out.reshape(-1, len(self.usual))
         for i, row in enumerate(scores.reshape(-1, len(self.said), len(self.usual))):
-            into[i] = self._mean(self._answers(row)[0])
+            into[i] = self._mean(*self._answers(row)[:2])
 
     def _answers(self, scores: Array) -> tuple[Array, Array, Array, Array]:
         """Return all answers [outputs][experts], medians, units and f [outputs][members]."""
@@ -177,18 +178,14 @@ class Plain:
         more = center[:, None] + unit[:, None] * np.einsum("ojm,om->oj", self.joint, f)
         return np.hstack([own, more]), center, unit, f
 
-    def _mean(self, found: Array) -> Array:
-        """Return weighted means, far answers moved to within reach of the weighted median."""
-        order = np.argsort(found, axis=1, kind="stable")
-        passed = np.cumsum(self.weights[order], axis=1)
-        at = np.argmax(passed >= 0.5 * self.weights.sum(), axis=1)
-        median = np.take_along_axis(found, np.take_along_axis(order, at[:, None], 1), 1)
+    def _mean(self, found: Array, center: Array) -> Array:
+        """Return weighted means, far answers moved to within reach of the members' median."""
         far = REACH * self.usual[:, None]
-        return np.asarray(median[:, 0] + np.clip(found - median, -far, far) @ self.weights)
+        return np.asarray(center + np.clip(found - center[:, None], -far, far) @ self.weights)
 
     def _learn(self, scores: Array, y: Array, out: Array) -> None:
         found, center, unit, f = self._answers(scores)
-        out[:] = self._mean(found)
+        out[:] = self._mean(found, center)
         trial = min(self.totals[2] + 1, HORIZON)
         self.usual += (np.median(np.abs(scores.T - y[:, None]), axis=1) - self.usual) / trial
         scale = REACH * self.usual[:, None]

@@ -525,3 +525,16 @@ def test_a_class_per_task(task):
     assert not hasattr(kind(), "score_samples")
     assert hasattr(kind(), "predict_proba") == (task == "classification")
     assert hasattr(kind(), "predict_interval") == (task == "regression")
+
+
+def test_a_leading_member_that_goes_wild_does_not_lead_astray(rng):
+    """Far answers are measured from the plain median: a member's weight does not make it that."""
+    X, y = stream(rng, "regression", n=400)
+    model = Regressor([*regressors()[:2], LinearRegressor(rule=norma(0.1))])
+    model.partial_fit(X, y)
+    blend = model._learner.blend
+    blend.weights[:] = 0.0
+    blend.weights[2] = 1.0  # the linear one alone
+    far = X[:1] * 1e9
+    answers = model._learner.answers(far)[0, :, 0]
+    assert abs(model.predict(far)[0] - np.median(answers)) <= 8 * blend.usual[0] + 1e-9

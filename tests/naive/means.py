@@ -63,16 +63,10 @@ class Means:
         return own + [center + unit * j.answer(f) for j in self.joint[o]], center, unit, f
 
     def answer(self, scores, o):
-        """The weighted mean; what is far counts as 8 usual errors from the weighted median."""
-        found = self.experts(scores, o)[0]
-        passed, median = 0.0, max(found)
-        for value, weight in sorted(zip(found, self.weights, strict=True), key=lambda p: p[0]):
-            passed += weight
-            if passed >= 0.5 * sum(self.weights):
-                median = value
-                break
+        """The weighted mean; what is far counts as 8 usual errors from the members' median."""
+        found, center, _, _ = self.experts(scores, o)
         far = REACH * self.usual[o]
-        return median + sum(w * clipped(a - median, far)
+        return center + sum(w * clipped(a - center, far)
                             for w, a in zip(self.weights, found, strict=True))  # fmt: skip
 
     def learn(self, scores, y):

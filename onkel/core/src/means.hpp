@@ -32,8 +32,7 @@ struct Means {
 
 struct MeansRoom {
   explicit MeansRoom(const Means& s)
-      : order(s.experts),
-        f(s.members),
+      : f(s.members),
         sizes(s.members),
         along(s.members),
         found(s.experts),
@@ -41,7 +40,6 @@ struct MeansRoom {
         before(s.experts),
         said(s.members),
         room(s.members * (s.members + 2)) {}
-  std::vector<size_t> order;
   std::vector<double> f, sizes, along, found, loss, before, said, room;
   double center, unit;
 };
@@ -66,19 +64,13 @@ inline void answers_of(const Means& s, const double* scores, size_t o, MeansRoom
   }
 }
 
-// The weighted mean; answers that are far count as 8 usual errors from the weighted median.
-inline double mean_of(const Means& s, size_t o, MeansRoom& r) {
-  std::iota(r.order.begin(), r.order.end(), size_t(0));
-  std::stable_sort(r.order.begin(), r.order.end(),
-                   [&](size_t a, size_t b) { return r.found[a] < r.found[b]; });
-  double passed = 0, sum = 0;
-  const double all = std::accumulate(s.weights, s.weights + s.experts, 0.0);
-  size_t middle = 0;
-  while (middle + 1 < s.experts && (passed += s.weights[r.order[middle]]) < 0.5 * all) ++middle;
-  const double median = r.found[r.order[middle]], reach = kMeansReach * s.usual[o];
+// The weighted mean; answers that are far count as 8 usual errors from the members' median.
+inline double mean_of(const Means& s, size_t o, const MeansRoom& r) {
+  const double reach = kMeansReach * s.usual[o];
+  double sum = 0;
   for (size_t i = 0; i < s.experts; ++i)
-    sum += s.weights[i] * std::clamp(r.found[i] - median, -reach, reach);
-  return median + sum;
+    sum += s.weights[i] * std::clamp(r.found[i] - r.center, -reach, reach);
+  return r.center + sum;
 }
 
 inline void learn_means_joint(const Means& s, size_t o, double target, MeansRoom& r) {
