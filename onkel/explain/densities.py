@@ -30,7 +30,7 @@ def of_densities(learner: Any, row: Array) -> tuple[Effects, dict[int, tuple[flo
     """Return the effects of features and the likeness of terms, and what is usual of features.
 
     A feature's effect is the score less what it would be with the feature's value as the terms
-    have it that are like the row in all the others: the members' median.
+    have it that are like the row in all the others: their weighted median.
     """
     d = len(row)
     none = Effects("leave one out", np.zeros(0), np.zeros(d))

@@ -84,7 +84,8 @@ def side_by_side(
     """Run every job on the pieces in their order, and `done` on each that all are through with.
 
     Jobs that wait for a device share a thread, the others another one (more would stand in each
-    other's way); `done` runs beside them. All have ended when this returns, or raises what one of them raised.
+    other's way); `done` runs beside them. All have ended when this returns, or raises what one of
+    them raised.
     """
     groups = [[job for job, far in zip(jobs, away, strict=True) if far == where]
               for where in (True, False)]  # fmt: skip

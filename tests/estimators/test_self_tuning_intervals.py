@@ -80,7 +80,8 @@ def test_coverage_whatever_the_stream(rng, noise, nu):
     assert d["rate_realised"] == pytest.approx(missed, abs=1e-3)  # one on the very edge
     assert d["rate_error_term"] == pytest.approx(d["rate_realised"] - nu, abs=1e-9)
     assert f"{100 * nu:.3g} % of targets" in d["rate_in_words"]
-    assert abs(missed - nu) < 0.02 or (noise == "none" and missed < nu)
+    e_fold = 1 / (0.03 * len(X))  # as far as q may have gone, on a trend that grows for ever
+    assert abs(missed - nu) < max(0.02, e_fold) or (noise == "none" and missed < nu)
     assert evaluate.coverage(low, high, y) == pytest.approx(1 - missed)
 
 
