@@ -19,8 +19,8 @@ Array = NDArray[Any]
 NU = 0.01
 DETECTOR_TERMS = 1300
 """A thousand readings, three hundred running means."""
-TERMS = 10_000
-"""Of the classifier."""
+TERMS = 11_000
+"""Of the classifier: ten thousand readings that taught it something, and the last thousand."""
 BLOCK = 500
 CHANCE = 0.01
 """A fault counts as found if at most this share of usual stretches had as many alerts."""
