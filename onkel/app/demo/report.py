@@ -222,6 +222,6 @@ def _about_terms() -> str:
         "A model keeps a bounded number of readings, its terms, so memory and time per reading "
         "stay bounded. The detector's are a sample of the past that fades, running means included, "
         f"at most {DETECTOR_TERMS:,} of them. The classifier's are readings that taught it "
-        f"something, and the last thousand; at most {TERMS:,} are kept, the oldest goes first, and older ones "
-        "weigh less and less."
+        f"something, and the last thousand; at most {TERMS:,} are kept, the oldest goes first, "
+        "and older ones weigh less and less."
     )
