@@ -8,8 +8,8 @@ core: without it their share of the time is not what it would be.
 
 The workload: rows of independent normal numbers on the device (of spread 1.5: at a power of two the
 unit of a feature would change at every refresh), labels of noise (nearly every example is stored),
-a full ring of 10^5 points. ``Classifier`` has its default members, those of
-the long past with ``expansions.Window(100_000)``; the single model is ``KernelClassifier`` with the same window.
+a full ring of 10^5 points. ``Classifier`` has its default members, those of the long past with
+``expansions.Window(100_000)``; the single model is ``KernelClassifier`` with the same window.
 """
 
 from __future__ import annotations
