@@ -201,7 +201,7 @@ def test_browser_draws_every_figure_without_complaint(html, tmp_path, width):
         "--dump-dom", path.as_uri(),
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.stdout.count('class="bk-Figure') == 5
+    assert done.stdout.count('class="bk-Figure') == 6
     said = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
     assert any("document idle" in line for line in said)
     # The browser's note that it lays out once more is no error, and depends on its pace.
