@@ -97,7 +97,8 @@ class _Run:
         track.start(self.terms, n)
         ahead = self._told(at + n) if at + n < len(self.batch) else ([], [])
         ring = track.finish(self.terms, n)
-        self.found.append(track.feed.results[:, :, : int(ring[Ring.DONE])].cpu().numpy())
+        done = track.feed.results[:, :, : int(ring[Ring.DONE])]
+        self.found.append(done.cpu().numpy().copy())  # views there, if interpreted
         return ring, ahead
 
     def _told(self, at: int) -> tuple[list[StepKind], list[RowNumbers]]:

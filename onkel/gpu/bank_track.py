@@ -84,8 +84,8 @@ class BankTrack:
 
     def end(self) -> Array:
         """Return the members' state."""
-        found = self.state[:, : self.outputs].cpu().numpy()
-        return np.ascontiguousarray(found).reshape(-1, len(Field))
+        found = self.state[:, : self.outputs].cpu().numpy().copy()
+        return found.reshape(-1, len(Field))
 
     def take(self, kinds: Sequence[StepKind], numbers: Sequence[RowNumbers]) -> None:
         """Take the numbers of the next rows from the host: one for each member."""
