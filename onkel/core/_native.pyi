@@ -572,9 +572,6 @@ def density(
 def evaluate(
     program: Program, dot: Doubles, dist2: Doubles, dist1: Doubles, out: Doubles
 ) -> None: ...
-def fixed_share(
-    losses: Doubles, rate: float, share: float, weights: Doubles, before: Doubles, gap: Doubles
-) -> None: ...
 def follow_widths(
     answers: Doubles,
     apart: Doubles,

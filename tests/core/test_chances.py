@@ -11,6 +11,7 @@ import pytest
 
 from onkel import core
 from onkel.core import chances
+from onkel.core.bindable import positive
 from onkel.core.chances import Chances
 
 CASES = [(1, 1), (1, 3), (2, 1), (9, 1), (4, 2), (5, 4), (3, 12)]
@@ -134,6 +135,6 @@ def test_members_that_are_alike_and_scores_that_are_huge(rng):
     state = Chances.empty(6, 1, 0.001)
     found = state.learn(scores, Y)
     assert np.isfinite(found).all() and np.isfinite(state.losses).all()
-    assert chances.positive(state.bow)
+    assert positive(state.bow)
     right = np.mean((found[1000:] > 0) == (Y[1000:] > 0))
     assert right > np.mean((scores[1000:, 1] > 0) == (Y[1000:] > 0)) - 0.01

@@ -11,7 +11,7 @@ import pytest
 
 from onkel import core
 from onkel.core import means
-from onkel.core.chances import positive
+from onkel.core.bindable import positive
 from onkel.core.means import Standing
 
 CASES = [(1, 1), (2, 1), (9, 1), (4, 3)]
@@ -77,3 +77,33 @@ def test_members_that_are_alike_and_values_that_are_huge(rng):
     state = Standing.empty(6, 1, 8.0, 0.001)
     found = state.learn(scores, y)
     assert np.isfinite(found).all() and positive(state.bow)
+
+
+@pytest.mark.parametrize("rate", [1e-6, 1.0, 1e3, 1e9])
+def test_weights_stay_weights_at_any_rate(rng, rate):
+    """By the losses that it tells, in logarithms, which nothing overflows."""
+    scores, y = stream(rng, 50, 4, 1)
+    state = Standing.empty(4, 1, rate, 0.01)
+    truth = state.weights.copy()
+    for row, target in zip(scores, y, strict=True):
+        before = state.dump()
+        state.learn(row[None], target[None])
+        with np.errstate(divide="ignore"):
+            log = np.log(truth) - rate * (state.losses - before["losses"])
+        log -= log.max()
+        truth = 0.99 * np.exp(log) / np.exp(log).sum() + 0.01 / len(truth)
+        assert state.totals[1] - before["totals"][1] > -1e-9  # NaN is not
+    np.testing.assert_allclose(state.weights, truth, rtol=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01])
+def test_shares_as_the_loops_do(rng, share):
+    losses = rng.uniform(size=(200, 5))
+    want, last = naive.fixed_share(losses.tolist(), 0.7, share)
+    weights = np.full(5, 0.2)
+    for loss, before in zip(losses, want, strict=True):
+        np.testing.assert_allclose(weights, before, rtol=1e-12)
+        mean, gap = means.share_step(loss, 0.7, share, weights)
+        assert mean == pytest.approx(before @ loss)
+        assert mean - gap == pytest.approx(-np.log(before @ np.exp(-0.7 * loss)) / 0.7)
+    np.testing.assert_allclose(weights, last, rtol=1e-12)

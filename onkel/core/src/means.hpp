@@ -37,10 +37,9 @@ struct MeansRoom {
         along(s.members),
         found(s.experts),
         loss(s.experts),
-        before(s.experts),
         said(s.members),
         room(s.members * (s.members + 2)) {}
-  std::vector<double> f, sizes, along, found, loss, before, said, room;
+  std::vector<double> f, sizes, along, found, loss, said, room;
   double center, unit;
 };
 
@@ -120,11 +119,10 @@ inline void learn_means(const Means& s, const double* scores, const double* y, M
     learn_target(s, scores, o, y[o], trial, r);
   }
   for (size_t i = 0; i < s.members; ++i) s.said[i] += (r.said[i] - s.said[i]) / trial;
-  const double gap =
-      share_step(r.loss.data(), s.experts, s.rate, s.share, s.weights, r.before.data());
-  s.totals[0] += std::inner_product(r.before.begin(), r.before.end(), r.loss.begin(), 0.0);
+  const Shared shared = share_step(r.loss.data(), s.experts, s.rate, s.share, s.weights);
   for (size_t i = 0; i < s.experts; ++i) s.losses[i] += r.loss[i];
-  s.totals[1] += gap;
+  s.totals[0] += shared.mean;
+  s.totals[1] += shared.gap;
   s.totals[2] += 1;
 }
 
