@@ -36,6 +36,7 @@ def test_against_plain_loops(rng, members, outputs, scale):
     np.testing.assert_allclose(state.learn(scores, y), truth, rtol=1e-7, atol=1e-7 * scale)
     np.testing.assert_allclose(state.weights, twin.weights, rtol=1e-7)
     np.testing.assert_allclose(state.losses, twin.losses, rtol=1e-9)
+    np.testing.assert_allclose(state.said, twin.said, rtol=1e-7)
     assert state.totals[0] == pytest.approx(twin.total) and state.totals[2] == 150
     after = [[twin.answer(z.tolist(), o) for o in range(outputs)] for z in scores[:9]]
     np.testing.assert_allclose(state.look(scores[:9]), after, rtol=1e-7, atol=1e-7 * scale)
@@ -50,7 +51,8 @@ def test_the_two_cores_agree_and_cuts_do_not_matter(rng, monkeypatch, members, o
     np.testing.assert_array_equal(np.concatenate(parts), first)
     monkeypatch.setattr(core, "has_lane", lambda: False)
     np.testing.assert_allclose(b.learn(scores, y), first, rtol=1e-7, atol=1e-8)
-    np.testing.assert_allclose(a.bow, b.bow, rtol=1e-6, atol=1e-9)
+    for name, array in a.dump().items():
+        np.testing.assert_allclose(array, getattr(b, name), rtol=1e-6, atol=1e-9, err_msg=name)
 
 
 @pytest.mark.skipif(not core.has_lane(), reason="needs the compiled core")
