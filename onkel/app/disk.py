@@ -236,12 +236,12 @@ def write_private(path: Path, data: bytes) -> None:
     sync_folder(path.parent)
 
 
-def private_database(path: Path) -> None:
-    """Make or check a database's files, before SQLite opens them: private, no links.
+def private_database(path: Path, new: bool = True) -> None:
+    """Check a database's files, before SQLite opens them: private, no links; or make a new one.
 
     SQLite gives the files beside a database the database's own mode.
     """
-    os.close(open_private(path, os.O_RDWR | os.O_CREAT))
+    os.close(open_private(path, os.O_RDONLY | (os.O_CREAT if new else 0)))
     for end in ("-wal", "-shm", "-journal"):
         with contextlib.suppress(FileNotFoundError):
-            os.close(open_private(path.with_name(path.name + end), os.O_RDWR))
+            os.close(open_private(path.with_name(path.name + end), os.O_RDONLY))
