@@ -72,7 +72,7 @@ class Ledger:
         except FileNotFoundError:
             raise StateProblem(f"{folder} holds no state: there is no {NAME} in it.") from None
         except OSError as error:
-            raise StateProblem(f"{self.path} cannot be used: {error.strerror}.") from None
+            raise StateProblem(f"{error.filename} cannot be used: {error.strerror}.") from None
         self._noted: dict[str, str] = {}
         self._marks: dict[str, int] = {}
         """A number that stands for each key's newest row."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import stat
 import sys
 import zlib
@@ -14,6 +15,7 @@ from typing import Any, BinaryIO
 
 from onkel.app.disk import check_link, holder, open_private, try_lock
 from onkel.app.errors import OutputProblem, StateProblem
+from onkel.app.telling import unwritten
 
 TAIL = 4096
 """By so many last bytes a file is known again."""
@@ -156,7 +158,7 @@ class StdoutSink(Sink):
             self._stream.write(data)
             self._stream.flush()
         except OSError as error:
-            raise OutputProblem(f"the output was closed: {error.strerror}.") from None
+            raise unwritten(error) from None
         self.position += len(data)
 
 
@@ -204,12 +206,22 @@ def _json(value: Any) -> str:
 _WORDS = {None: "null", True: "true", False: "false"}
 
 
+_FORMULA = re.compile("'*[=+\\-@\\t\\r\\n＝＋－＠]")
+_NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
+
+
 def _csv(value: Any) -> str:
+    """Return a cell; a text that a spreadsheet would take for a formula gets an apostrophe before.
+
+    One that has such apostrophes of its own gets one more, so that it can be taken off again.
+    """
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    text = repr(value) if isinstance(value, float) else str(value)
+    text = value if isinstance(value, str) else repr(value)
+    if isinstance(value, str) and _FORMULA.match(text) and not _NUMBER.fullmatch(text):
+        text = "'" + text
     if any(mark in text for mark in ',"\r\n'):
         return '"' + text.replace('"', '""') + '"'
     return text
@@ -232,6 +244,8 @@ def lines(columns: Mapping[str, Sequence[Any]], style: str) -> bytes:
     b'{"row": 7, "score": 0.1}\n'
     >>> lines({"row": [7], "why": ["a, b"]}, "csv")
     b'7,"a, b"\n'
+    >>> lines({"row": [7], "key": ["=1+1"]}, "csv")
+    b"7,'=1+1\n"
     """
     write = _json if style == "jsonl" else _csv
     cells = [_cells(list(column), write) for column in columns.values()]

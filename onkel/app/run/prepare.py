@@ -93,10 +93,7 @@ def prepare(
     source = _continued(name, reading, state)
     stack.callback(source.close)
     settings = settings.settled(_precision(settings, source, state))
-    sinks = _sinks(options, state)
-    for sink in (sinks.output, sinks.dead):
-        if sink is not None:
-            stack.callback(sink.close)
+    sinks = _sinks(options, state, stack)
     columns = len(source.schema.features)
     make = partial(model_of, settings, columns)
     models = Models(make, _store(state, stack), options["models_in_memory"])
@@ -141,17 +138,26 @@ def _precision(settings: RunSettings, source: Source, state: State | None) -> st
     return str(known)
 
 
-def _sinks(options: dict[str, Any], state: State | None) -> Sinks:
+def _sinks(options: dict[str, Any], state: State | None, stack: contextlib.ExitStack) -> Sinks:
+    """Return where results and broken rows go; the stack closes each as soon as it is open."""
     output: Sink = StdoutSink()
     if options["output"] != "-":
         output = _file(Path(options["output"]).absolute(), state)
-    dead = dead_path(options)
-    if dead is None:
-        return Sinks(output)
+        stack.callback(output.close)
+    dead = _dead(options, state)
+    if dead is not None:
+        stack.callback(dead.close)
+    return Sinks(output, dead)
+
+
+def _dead(options: dict[str, Any], state: State | None) -> FileSink | None:
+    path = dead_path(options)
+    if path is None:
+        return None
     if options["dead_letters"]:
-        return Sinks(output, _file(dead, state, mode=0o600))  # they hold what came in
+        return _file(path, state, mode=0o600)  # they hold what came in
     known = state.last.outputs.get(DEAD) if state is not None else None
-    return Sinks(output, FileSink(dead, known, DEAD, private=True))  # the folder may move
+    return FileSink(path, known, DEAD, private=True)  # the folder may move, and the name stays
 
 
 def dead_path(options: dict[str, Any]) -> Path | None:
