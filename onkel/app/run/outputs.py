@@ -206,6 +206,7 @@ def _json(value: Any) -> str:
 _WORDS = {None: "null", True: "true", False: "false"}
 
 
+_SUSPECT = frozenset("'=+-@\t\r\n＝＋－＠")
 _FORMULA = re.compile("'*[=+\\-@\\t\\r\\n＝＋－＠]")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
 
@@ -220,11 +221,15 @@ def _csv(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     text = value if isinstance(value, str) else repr(value)
-    if isinstance(value, str) and _FORMULA.match(text) and not _NUMBER.fullmatch(text):
+    if text[:1] in _SUSPECT and isinstance(value, str) and _is_formula(text):
         text = "'" + text
     if any(mark in text for mark in ',"\r\n'):
         return '"' + text.replace('"', '""') + '"'
     return text
+
+
+def _is_formula(text: str) -> bool:
+    return _FORMULA.match(text) is not None and not _NUMBER.fullmatch(text)
 
 
 def _cells(column: list[Any], write: Callable[[Any], str]) -> list[str]:
