@@ -67,7 +67,7 @@ def start(source: Path, folder: Path, fault: str = "") -> subprocess.Popen[bytes
     """Start the command, or let it go on."""
     folder.mkdir(exist_ok=True)
     words = ["detect", source, "--state", folder / "state", "-o", folder / "alerts.jsonl"]
-    words += ["--every", "0.05", "--window", "2000"]
+    words += ["--every", "0.05", "--window", "2000", "--block", "4096"]
     module = ["helpers.dying", fault] if fault else ["onkel.app"]
     full = [sys.executable, "-m", *module, *map(str, words)]
     paths = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])

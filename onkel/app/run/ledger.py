@@ -79,7 +79,10 @@ class Ledger:
         self._sum = 0
         self._lately: set[str] = set()
         """Keys whose older models may be due to go."""
-        self._db = _connected(self.path, writable)
+        try:
+            self._db = _connected(self.path, writable)
+        except sqlite3.Error as error:
+            raise self._damaged(str(error)) from None
         try:
             self._claim(writable)
             self.found = self._read()

@@ -82,7 +82,7 @@ class Store:
             return None
         if self._file is not None and place.generation > self.generation:
             self._file.flush()
-        return read(self.folder, place)
+        return read(self.folder, place, f", at key {key!r}" if key else "")
 
     def finish(self) -> dict[str, Place]:
         """Wait until the disk has everything; return what changed since the last time."""
@@ -120,8 +120,8 @@ class Store:
                 path.unlink(missing_ok=True)
 
 
-def read(folder: Path, place: Place) -> bytes:
-    """Return the bytes at a place, or raise StateProblem."""
+def read(folder: Path, place: Place, whose: str = "") -> bytes:
+    """Return the bytes at a place, or raise StateProblem, which says whose they are."""
     path = folder / place.file
     try:
         with os.fdopen(open_private(path, os.O_RDONLY), "rb") as file:
@@ -130,9 +130,9 @@ def read(folder: Path, place: Place) -> bytes:
     except OSError as error:
         raise StateProblem(f"{path}: cannot be read: {error.strerror}.") from None
     if len(data) != place.length:
-        raise StateProblem(f"{path} is damaged: it ends too soon.")
+        raise StateProblem(f"{path} is damaged{whose}: it ends too soon.")
     if zlib.crc32(data) != place.checksum:
-        raise StateProblem(f"{path} is damaged: it does not hold the model that was written.")
+        raise StateProblem(f"{path} is damaged{whose}: it does not hold what was written.")
     return data
 
 
