@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from onkel.app.errors import RunError, SourceProblem
-from onkel.app.run.checkpoint import Checkpoint, State
+from onkel.app.run.checkpoint import State
 from onkel.app.run.counters import Counters
 from onkel.app.run.counting import COUNTINGS, Finish
+from onkel.app.run.ledger import Checkpoint
 from onkel.app.run.outputs import FileSink, Sink, header, lines
 from onkel.app.run.series import parted
 from onkel.app.run.settings import RunSettings
@@ -33,10 +34,10 @@ class Sinks:
     output: Sink
     dead: Sink | None = None
 
-    def positions(self) -> dict[str, int]:
-        """Wait until the disk has everything; return the files' lengths."""
+    def files(self) -> list[FileSink]:
+        """Return those that keep what is written."""
         sinks = [sink for sink in (self.output, self.dead) if isinstance(sink, FileSink)]
-        return {sink.name: sink.sync() for sink in sinks if sink.regular}
+        return [sink for sink in sinks if sink.regular]
 
 
 @dataclass
@@ -149,9 +150,9 @@ class Session:
             return
         self.models.flush()
         self.models.compact()
-        self.state.commit(
-            Checkpoint(self._position, self.counters.to_dict(), self.sinks.positions())
-        )
+        files = self.sinks.files()
+        lengths, ends = {f.name: f.sync() for f in files}, {f.name: f.end() for f in files}
+        self.state.commit(Checkpoint(self._position, self.counters.to_dict(), lengths, ends))
         self._saved, self._dirty = time.monotonic(), False
 
     # -- one block -----------------------------------------------------------------------------
