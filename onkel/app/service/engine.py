@@ -226,9 +226,12 @@ class Engine:
             return
         try:
             slot.do(lambda: self._run(position, entry, made, slot, place))
-        except BaseException as error:  # the log has it, and the model does not
-            self.models.set_aside(slot.spec, f"a record was left out ({replay.words_of(error)}).")
-            raise
+        except BaseException as error:  # the log has it, and the model will not
+            with self.models.guard:
+                slot.refused.add(position)
+            problem = self._fault(position, entry, error)
+            self._note(position, entry.model, slot)
+            place.fail(problem)
 
     def _run(
         self, position: int, entry: Entry, made: Any, slot: Slot | None, place: Place
@@ -282,7 +285,8 @@ class Engine:
 
     def _note(self, position: int, model: int, slot: Slot | None) -> None:
         """Bring a refusal to the disk; where that fails, the model's next record says it."""
-        note = Entry(replay.NOTE, model, decided=position, refused=[position])
+        decided = slot.position if slot is not None else position
+        note = Entry(replay.NOTE, model, decided=decided, refused=[position])
         try:
             self._committer.write(model, _record(note))
         except Exception as error:

@@ -68,7 +68,7 @@ class Keeper:
     def _something(self) -> bool:
         """Whether there is something to save: of late, left by a failure, or just brought back."""
         log, slots = self.state.log, self.models.slots
-        tails = any(saved.tail and id in slots for id, saved in self.files.items())
+        tails = any(saved.tails and id in slots for id, saved in self.files.items())
         return bool(log.size or log.segments()[1:] or tails)
 
     def _keep(self) -> None:
@@ -177,8 +177,9 @@ class Keeper:
             if before is not None and not records:
                 found[spec.id] = before
                 continue
-            tail = self.state.write_tail(before, spec.id, start - 1, records)
-            found[spec.id] = Saved(spec, start - 1, before.file if before else "", tail)
+            file, tails = (before.file, before.tails) if before is not None else ("", ())
+            tail = self.state.write_tail(spec.id, start - 1, records)
+            found[spec.id] = Saved(spec, start - 1, file, (*tails, tail))
         return found
 
     # -- bringing back -------------------------------------------------------------------------

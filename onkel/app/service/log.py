@@ -12,6 +12,7 @@ whose it is. So three things can be told apart:
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 import re
 import struct
@@ -22,6 +23,7 @@ from typing import NamedTuple
 
 from onkel.app.disk import open_private, read_private, sync_folder
 
+_LOG = logging.getLogger("onkel.service")
 MAGIC = b"okl2"
 _HEAD = struct.Struct("<4sIQQII")
 """Magic, number of records, bytes behind the head, first position, checksums: table, head."""
@@ -275,13 +277,21 @@ class Log:
         paths = self.segments()
         for path, following in itertools.pairwise(paths):
             if int(following.stem) <= before:
-                path.unlink()
+                remove(path)
 
     def close(self) -> None:
         """Close the file."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+
+def remove(path: Path) -> None:
+    """Remove a file that is not needed any more; one that stays does no harm."""
+    try:
+        path.unlink()
+    except OSError as error:
+        _LOG.warning("%s could not be removed (%s)", path, error)
 
 
 def _write(file: int, data: bytes) -> None:

@@ -22,7 +22,7 @@ import msgspec
 
 from onkel.app import disk
 from onkel.app.service.keys import Remembered
-from onkel.app.service.log import Log, Record, frame_again, records_of
+from onkel.app.service.log import Log, Record, frame_again, records_of, remove
 from onkel.app.service.slots import Spec
 
 FORMAT = 2
@@ -30,7 +30,7 @@ _TABLES = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS models (
   id INTEGER PRIMARY KEY, spec BLOB NOT NULL, position INTEGER NOT NULL, file TEXT NOT NULL,
-  tail TEXT NOT NULL);
+  tails TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS keys (
   key TEXT PRIMARY KEY, position INTEGER NOT NULL, digest BLOB NOT NULL, status INTEGER NOT NULL,
   body BLOB NOT NULL, lines INTEGER NOT NULL, name TEXT NOT NULL);
@@ -48,11 +48,16 @@ class Saved:
     """Of the last record that is in here."""
     file: str
     """In `models`; empty for a model that was never saved."""
-    tail: str = ""
+    tails: tuple[str, ...] = ()
     """In `models`: its records behind the file; empty where the file has all."""
 
+    @property
+    def names(self) -> list[str]:
+        """All its files."""
+        return [name for name in (self.file, *self.tails) if name]
+
     def __str__(self) -> str:
-        return " and ".join(f"models/{name}" for name in (self.file, self.tail) if name)
+        return ", ".join(f"models/{name}" for name in self.names)
 
 
 class Folder:
@@ -123,9 +128,12 @@ class Folder:
 
     def models(self) -> list[Saved]:
         """Return the models of the last snapshot."""
-        query = "SELECT spec, position, file, tail FROM models ORDER BY id"
+        query = "SELECT spec, position, file, tails FROM models ORDER BY id"
         rows = self._db.execute(query).fetchall()
-        return [Saved(msgspec.json.decode(s, type=Spec), *rest) for s, *rest in rows]
+        return [
+            Saved(msgspec.json.decode(spec, type=Spec), position, file, tuple(tails.split()))
+            for spec, position, file, tails in rows
+        ]
 
     def model_bytes(self, file: str) -> bytes:
         """Return what a model's file holds."""
@@ -133,7 +141,8 @@ class Folder:
 
     def tail(self, saved: Saved | None) -> list[Record]:
         """Return the records that a model has behind its file."""
-        return records_of(self.model_bytes(saved.tail)) if saved and saved.tail else []
+        tails = saved.tails if saved else ()
+        return [record for name in tails for record in records_of(self.model_bytes(name))]
 
     def answers(self) -> Iterator[Remembered]:
         """Yield remembered answers, oldest first."""
@@ -151,11 +160,10 @@ class Folder:
         disk.write_private(path, data)
         return path.name
 
-    def write_tail(self, saved: Saved | None, id: int, position: int, more: list[Record]) -> str:
-        """Write the records of a model behind its file, those it had and more, damaged or not."""
-        before = self.model_bytes(saved.tail) if saved and saved.tail else b""
+    def write_tail(self, id: int, position: int, records: list[Record]) -> str:
+        """Write records of a model that come behind its file, damaged or not."""
         path = self.folder / "models" / f"{id}-{position}.log"
-        disk.write_private(path, before + b"".join(map(frame_again, more)))
+        disk.write_private(path, b"".join(map(frame_again, records)))
         return path.name
 
     def commit(
@@ -163,7 +171,7 @@ class Folder:
     ) -> None:
         """Make a snapshot the state: models, answers, and where the log goes on, all at once."""
         rows = [
-            (m.spec.id, msgspec.json.encode(m.spec), m.position, m.file, m.tail)
+            (m.spec.id, msgspec.json.encode(m.spec), m.position, m.file, " ".join(m.tails))
             for m in sorted(models, key=lambda m: m.spec.id)
         ]
         noted = {"format": FORMAT, **noted}
@@ -186,10 +194,10 @@ class Folder:
 
     def clean(self) -> None:
         """Remove what no snapshot and no replay needs any more."""
-        used = {name for saved in self.models() for name in (saved.file, saved.tail)}
+        used = {name for saved in self.models() for name in saved.names}
         for path in (self.folder / "models").iterdir():
             if _OWN.fullmatch(path.name) and path.name not in used and not path.is_dir():
-                path.unlink()
+                remove(path)
         self.log.drop(self.meta("start", 1))
 
     def close(self) -> None:

@@ -64,7 +64,7 @@ class Start:
             self.models.set_aside(saved.spec, words)
             return
         slot.position = saved.position
-        slot.saved = -1 if saved.tail else saved.position
+        slot.saved = -1 if saved.tails else saved.position
         self.models.enter(slot)
 
     def _again(self, record: Record) -> None:
@@ -105,8 +105,9 @@ class Start:
         try:
             replay.check_undecided(record, self._notes, error)
             slot.refused.add(record.position)
+            words = "record %d of model %r, not answered before the last end, is refused: %s"
+            _LOG.warning(words, record.position, slot.spec.name, replay.words_of(error))
             if not replay.unchanged(slot.estimator, t, error):
-                _LOG.warning("record %d is refused: %s", record.position, replay.words_of(error))
                 slot.estimator = self.keeper.rebuilt(slot, record.position)
         except Exception as found:
             self.models.set_aside(slot.spec, f"{replay.words_of(found)}.")

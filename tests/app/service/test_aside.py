@@ -183,6 +183,26 @@ def test_a_damaged_record_that_made_a_model(tmp_path):
     again.close()
 
 
+def test_what_is_kept_of_a_model_may_itself_be_damaged(engine, monkeypatch, tmp_path):
+    """The others are saved all the same, and what comes behind it is kept, too."""
+    own, mine = codec.dumps, id(engine.slot("bad").estimator)
+    with monkeypatch.context() as patch:
+        patch.setattr(codec, "dumps", lambda est: 1 / 0 if id(est) == mine else own(est))
+        engine.snapshot()
+    learn(engine, "bad", 2)
+    folder = crash(engine, tmp_path / "copy")
+    (tail,) = (folder / "models").glob("2-*.log")
+    tail.write_bytes(tail.read_bytes()[:-9])
+    for _ in range(2):
+        again = Engine(folder)
+        assert f"models/{tail.name}" in again.troubles()[0]
+        learn(again, "good", 2)
+        again.snapshot()
+        assert again.keeper.trouble == ""
+        again.close()
+    assert len([*(folder / "models").glob("2-*.log")]) == 2
+
+
 def test_a_model_that_cannot_be_made_again(engine, monkeypatch, tmp_path):
     make(engine, "third")
     learn(engine, "third", 1)

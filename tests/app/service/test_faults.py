@@ -149,7 +149,7 @@ def test_a_new_model_that_cannot_be_taken_in_is_refused_for_good(engine, monkeyp
     make(engine, "new")
 
 
-def test_places_are_given_back_whatever_raises(engine, monkeypatch):
+def test_places_are_given_back_whatever_raises(engine, monkeypatch, tmp_path):
     """A number too large for the log, a log that is closed, a pool that is: nothing leaks."""
     huge = rows(engine, "bad", 2, key="k")
     huge.time = [2**70] * 30
@@ -168,9 +168,13 @@ def test_places_are_given_back_whatever_raises(engine, monkeypatch):
                 engine.change(rows(engine, "bad", 2, key="k"))
     with monkeypatch.context() as patch:
         patch.setattr(engine.slot("bad"), "do", failing)
-        with pytest.raises(Problem):
+        with pytest.raises(Problem, match="cannot") as caught:
             learn(engine, "bad", 2, key="k")
+        assert caught.value.code == "fault"
     assert engine.waiting == 0 and not engine._places.pending
+    again = Engine(crash(engine, tmp_path / "copy"))
+    assert again.slot("bad").estimator.t_ == 30, "it was answered as refused"
+    again.close()
     learn(engine, "good", 3, key="k")
     with monkeypatch.context() as patch:
         patch.setattr(engine.pool, "submit", failing)
