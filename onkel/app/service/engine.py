@@ -142,7 +142,7 @@ class Engine:
                     return known
             self._check_change(entry)
             place = self._places.take(entry)
-        with place.held():
+        with place:
             self._committer.submit(
                 Waiting(
                     entry.model,
@@ -219,8 +219,7 @@ class Engine:
         """Apply a record that is on the disk. Called in the order of positions."""
         slot = self.models.slots.get(entry.model)
         if slot is not None and entry.refused:
-            with self.models.guard:
-                slot.refused.difference_update(entry.refused)  # the log says so now
+            self._noted(slot, entry)
         if slot is None or entry.op == "delete":  # which names there are follows the log at once
             self._run(position, entry, made, slot, place)
             return
@@ -238,7 +237,7 @@ class Engine:
     ) -> None:  # fmt: skip
         """Apply a record and answer it: whatever happens, its place is given back."""
         t = replay.time_of(slot.estimator) if slot else 0
-        with place.held():
+        with place:
             try:
                 answer = self._apply(position, entry, made, slot)
             except BaseException as error:
@@ -252,16 +251,14 @@ class Engine:
         self, position: int, entry: Entry, slot: Slot | None, t: int, error: BaseException
     ) -> Problem:
         """Put the model back as it was if it may have moved, note the refusal, and return it."""
-        own = isinstance(error, Problem)
         problem = error if isinstance(error, Problem) else self._fault(position, entry, error)
-        learns = slot is not None and entry.op != "delete"
-        if slot is not None and learns and not replay.unchanged(slot.estimator, t, error):
-            self._put_back(slot, position)
-        with self.models.guard:
-            if slot is not None and learns:
+        if slot is not None and entry.op != "delete":
+            if not replay.unchanged(slot.estimator, t, error):
+                self._put_back(slot, position)
+            with self.models.guard:
                 slot.refused.add(position)
                 slot.position = position
-        if not own or problem.status >= 500:  # it might not come again by itself
+        if problem.status >= 500:  # it might not come again by itself
             self._note(position, entry.model, slot)
         return problem
 
@@ -285,16 +282,22 @@ class Engine:
 
     def _note(self, position: int, model: int, slot: Slot | None) -> None:
         """Bring a refusal to the disk; where that fails, the model's next record says it."""
-        decided = slot.position if slot is not None else position
-        note = Entry(replay.NOTE, model, decided=decided, refused=[position])
+        note = Entry(replay.NOTE, model, decided=position, refused=[position])
+        if slot is not None:
+            with self.models.guard:
+                note.decided, note.refused = slot.position, sorted(slot.refused)
         try:
             self._committer.write(model, _record(note))
         except Exception as error:
             _LOG.error("the refusal of record %d could not be noted (%s)", position, error)
             return
         if slot is not None:
-            with self.models.guard:
-                slot.refused.discard(position)
+            self._noted(slot, note)
+
+    def _noted(self, slot: Slot, entry: Entry) -> None:
+        """Remember that the log says what a record says."""
+        with self.models.guard:
+            slot.refused.difference_update(entry.refused or ())
 
     # -- applying ------------------------------------------------------------------------------
 

@@ -193,7 +193,7 @@ class Keeper:
 
     def rebuilt(self, slot: Slot, before: int) -> Any:
         """Return a model that is in use as it was before a record, from the disk."""
-        id = slot.spec.id
+        id, notes = slot.spec.id, Notes(slot.refused)  # before the log, which may take some over
         with self._tidying:
             saved = self.files.get(id)
             records = self.state.tail(saved)
@@ -201,7 +201,6 @@ class Keeper:
             after = saved.position if saved else slot.spec.created - 1
             found = self.state.log.records(self.log_start - 1, self.state.log.next)
             records += [r for r in found if r.owner == id and r.position > after]
-        notes = Notes(slot.refused)
         notes.add(records)  # later ones, too: they may tell of earlier ones
         notes.decided[id] = before
         records = [r for r in records if r.position < before]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from concurrent.futures import Future, InvalidStateError
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
 
 from onkel.app.service.bodies import Entry
 from onkel.app.service.keys import Keys, Remembered
@@ -38,7 +39,8 @@ class Places:
 class Place:
     """The place of one change, from its coming to its answer.
 
-    Whoever ends it first, by an answer or an error, gives it back; all others do nothing.
+    Whoever ends it first, by an answer or an error, gives it back; all others do nothing. As a
+    context it ends with whatever is raised.
     """
 
     def __init__(self, places: Places, entry: Entry) -> None:
@@ -48,14 +50,15 @@ class Place:
         self._entry = entry
         self._taken = True
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Give the place back if what is done meanwhile raises anything."""
-        try:
-            yield
-        except BaseException as error:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        if error is not None:
             self.fail(error)
-            raise
 
     def answer(self, found: Remembered, about: Slot | None = None) -> None:
         """End with an answer; it is remembered unless the model `about` which it is has gone."""

@@ -92,6 +92,19 @@ def test_a_fault_after_faults_finds_the_way_back(engine, fuse):
     assert bits(engine, "bad") == files.dumps(wanted)
 
 
+def test_a_note_tells_of_all_that_was_refused(engine, fuse, tmp_path):
+    """A refusal in the model's own words, then a fault: the note of the second tells of both."""
+    wide = rows(engine, "bad", 2, n=4)
+    wide.width = 4
+    with pytest.raises(Problem, match="features"):
+        engine.change(wide).result(20)
+    with pytest.raises(Problem, match="noted as refused"):
+        learn(engine, "bad", 2, first=BOMB)
+    again = Engine(crash(engine, tmp_path / "copy"))
+    assert again.troubles() == [] and bits(again, "bad") == bits(engine, "bad")
+    again.close()
+
+
 def test_a_record_that_was_logged_when_the_power_went_is_decided_at_the_start(
     engine, fuse, tmp_path
 ):
