@@ -120,26 +120,38 @@ def revived(
 
     `remember` is told the answers. Raises whatever keeps a model from coming back.
     """
-    estimator = load()
-    for record in records:
-        entry, t = entry_of(record), time_of(estimator)
-        if record.position in notes.refused or entry.op in (NOTE, "delete"):
-            continue
-        if entry.op in MAKING:
-            estimator = made(entry)
-            continue
-        try:
-            body, _ = calls.learned(estimator, entry, spec.features, record.position)
-        except Exception as error:
-            check_undecided(record, notes, error)
-            if not unchanged(estimator, t, error):
-                return revived(load, records, spec, notes, remember)
+    while True:  # once more without each record that has moved the model and then failed
+        estimator, told = load(), list[Remembered]()
+        for record in records:
+            estimator, moved = _one(estimator, record, spec, notes, told)
+            if moved:
+                break
         else:
-            if remember is not None:
-                remember(calls.remembered(entry, record.position, 200, body, spec.name))
+            break
     if estimator is None:
         raise Unreadable("nothing there says how it was made")
+    if remember is not None:
+        for answer in told:
+            remember(answer)
     return estimator
+
+
+def _one(
+    estimator: Any, record: Record, spec: Spec, notes: Notes, told: list[Remembered]
+) -> tuple[Any, bool]:
+    """Return a model after one record, and whether it was refused and has moved all the same."""
+    entry, t = entry_of(record), time_of(estimator)
+    if record.position in notes.refused or entry.op in (NOTE, "delete"):
+        return estimator, False
+    if entry.op in MAKING:
+        return made(entry), False
+    try:
+        body, _ = calls.learned(estimator, entry, spec.features, record.position)
+    except Exception as error:
+        check_undecided(record, notes, error)
+        return estimator, not unchanged(estimator, t, error)
+    told.append(calls.remembered(entry, record.position, 200, body, spec.name))
+    return estimator, False
 
 
 def check_undecided(record: Record, notes: Notes, error: Exception) -> None:

@@ -205,3 +205,16 @@ def test_answers_that_nobody_waits_for_give_their_place_back(engine):
     gate.set()
     waits[2].result(20)
     assert engine.waiting == 0 and engine.slot("bad").estimator.t_ == 120
+
+
+def test_faults_that_nobody_was_told_of_in_a_part_of_the_log_that_was_kept(engine, fuse, tmp_path):
+    """A model set aside for another reason: behind that its log holds faults, not yet decided."""
+    id, before = engine.models.spec("bad").id, bits(engine, "bad")
+    for seed in (2, 3):
+        record = msgspec.msgpack.encode(rows(engine, "bad", seed, first=BOMB))
+        engine._committer.write(id, record)
+    engine.models.set_aside(engine.slot("bad").spec, "a test.")
+    engine.snapshot()
+    again = Engine(crash(engine, tmp_path / "copy"))
+    assert bits(again, "bad") == before and again.troubles() == []
+    again.close()
