@@ -252,13 +252,15 @@ class Engine:
     ) -> Problem:
         """Put the model back as it was if it may have moved, note the refusal, and return it."""
         problem = error if isinstance(error, Problem) else self._fault(position, entry, error)
+        doubtful = problem.status >= 500  # it might not come again by itself
         if slot is not None and entry.op != "delete":
             if not replay.unchanged(slot.estimator, t, error):
                 self._put_back(slot, position)
+                doubtful = True
             with self.models.guard:
                 slot.refused.add(position)
                 slot.position = position
-        if problem.status >= 500:  # it might not come again by itself
+        if doubtful:
             self._note(position, entry.model, slot)
         return problem
 

@@ -65,8 +65,11 @@ def test_whatever_learning_raises_is_a_refusal(engine, fuse, tmp_path, kind):
     assert learn(engine, "bad", 2, first=BOMB, key="k").status == 200, "its key is free"
 
 
-def test_a_fault_is_on_the_disk_before_it_is_answered(engine, fuse, tmp_path):
-    with pytest.raises(Problem, match="noted as refused"):
+@pytest.mark.parametrize("kind", [IndexError, ValueError])
+def test_a_fault_is_on_the_disk_before_it_is_answered(engine, fuse, tmp_path, kind):
+    """So is a refusal that has left the model changed: it may not come again by itself."""
+    fuse["error"] = kind("no such place")
+    with pytest.raises(Problem, match="no such place"):
         learn(engine, "bad", 2, first=BOMB)
     again = Engine(crash(engine, tmp_path / "copy"))
     fuse["times"] = 0
