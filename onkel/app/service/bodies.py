@@ -66,7 +66,7 @@ class Entry(msgspec.Struct, omit_defaults=True):  # type: ignore[call-arg, unuse
     """What the log holds of one request: enough to make the same call again."""
 
     op: str
-    """create, import, delete, learn or predict-then-learn."""
+    """create, import, delete, learn or predict-then-learn; note: what `refused` says, alone."""
     model: int
     key: str = ""
     digest: bytes = b""
@@ -87,6 +87,12 @@ class Entry(msgspec.Struct, omit_defaults=True):  # type: ignore[call-arg, unuse
     output: str | None = None
     lines: bool = False
     """Whether the answer is one line per row."""
+    decided: int = 0
+    """All records of this model up to this position had been applied or refused by then."""
+    refused: list[int] | None = None
+    """Those that were refused, as far as no record before says so."""
+    replaces: int = 0
+    """The model, set aside, in whose place an imported one comes."""
 
     def rows(self) -> Any:
         """Return X as the estimators take it."""

@@ -65,11 +65,11 @@ class Api:
     async def health(self, request: Request) -> Response:
         """Whether all is well."""
         engine = self.engine
-        trouble = [engine.trouble, *(s.failed for s in engine.slots())]
+        trouble, aside = engine.troubles(), engine.models.out_of_use()
         found = {
-            "status": "trouble" if any(trouble) else "ok", "version": __version__,
+            "status": "degraded" if trouble else "ok", "version": __version__,
             "models": len(engine.slots()), "waiting": engine.waiting,
-            "trouble": [words for words in trouble if words],
+            "aside": [one.spec.name for one in aside], "trouble": trouble,
         }  # fmt: skip
         return _json(found)
 
@@ -85,7 +85,7 @@ class Api:
     # -- models --------------------------------------------------------------------------------
 
     async def list(self, request: Request) -> Response:
-        """All models."""
+        """All models that are in use."""
         return _json({"models": [_about(slot) for slot in self.engine.slots()]})
 
     async def create(self, request: Request) -> Response:
@@ -108,11 +108,11 @@ class Api:
         return _json({**_about(slot), "diagnostics": found})
 
     async def delete(self, request: Request) -> Response:
-        """Delete a model."""
+        """Delete a model, also one that is set aside."""
         if (again := await self._again(request, b"")) is not None:
             return again
-        slot = self._slot(request)
-        return await self._change(request, b"", Entry("delete", slot.spec.id))
+        spec = self.engine.models.spec(request.path_params["name"])
+        return await self._change(request, b"", Entry("delete", spec.id))
 
     async def export(self, request: Request) -> Response:
         """A model's file."""
