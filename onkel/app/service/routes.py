@@ -137,6 +137,8 @@ class Api:
         made = await self._apart(lambda: codec.received(body))
         names = getattr(made, "feature_names_in_", None)
         features = None if names is None else [str(n) for n in names]
+        bodies.check_texts([*(features or ()), *getattr(made, "classes_", ())])
+        bodies.check_features(features, self.limits)
         entry = Entry("import", 0, name=name, features=features, file=body)
         return await self._change(request, body, entry, made)
 
