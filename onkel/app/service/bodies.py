@@ -337,5 +337,8 @@ def by_type(content_type: str, op: Callable[[], Batch], lines: Callable[[], Batc
         return op()
     if kind in ("application/x-ndjson", "application/jsonl", "application/jsonlines"):
         return lines()
-    words = f"Content-Type must be application/json or application/x-ndjson; got {kind[:80]!r}."
+    words = (
+        "Content-Type must be application/json (curl --json) or application/x-ndjson; got "
+        f"{kind[:80]!r}."
+    )
     raise Problem(415, "bad_content_type", words, "Content-Type")

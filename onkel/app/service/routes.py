@@ -284,7 +284,7 @@ def _json(content: Any) -> Response:
 def _need_json(request: Request) -> None:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        words = f"Content-Type must be application/json; got {kind[:80]!r}."
+        words = f"Content-Type must be application/json (curl --json); got {kind[:80]!r}."
         raise Problem(415, "bad_content_type", words, "Content-Type")
 
 
