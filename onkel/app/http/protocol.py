@@ -7,6 +7,7 @@ behind each other). What goes out is taken by the client, or the connection ends
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 import uvicorn
@@ -25,22 +26,23 @@ HEAD_BYTES = 2**14
 HEADERS = 100
 WAITING = 32
 """Requests that a client sends without waiting for an answer."""
-PIECE = 2**16
+PIECE = 2**14
 """Bytes that are read at once: what may be held beyond the limits, at most."""
 
 RELIED_ON = {
     "HttpToolsProtocol": (
-        "connection_made", "connection_lost", "data_received", "on_message_begin", "on_url",
-        "on_header", "on_headers_complete", "on_body", "on_message_complete", "pause_writing",
-        "resume_writing", "send_400_response", "timeout_keep_alive_handler", "shutdown",
+        "connection_made", "connection_lost", "data_received", "on_header", "on_headers_complete",
+        "on_body", "pause_writing", "resume_writing", "send_400_response",
+        "timeout_keep_alive_handler",
     ),
-    "HttpToolsProtocol()": ("transport", "loop", "cycle", "pipeline", "scope"),
+    "HttpToolsProtocol()": ("transport", "loop", "cycle", "pipeline", "scope", "headers"),
     "Server()": ("serve", "shutdown", "capture_signals", "started", "should_exit", "server_state"),
     "ServerState()": ("connections",),
 }  # fmt: skip
 """All of uvicorn's inside that is used, here and in `server`; what else is, is documented there.
-The protocol is made with config, server_state, app_state and _loop by name; its `cycle` is None, or
-has `response_complete`."""
+The protocol is made with config, server_state, app_state and _loop by name. Its `cycle` is None, or
+has `response_complete`; when a head is whole, `url` and `headers` are there; what its parser's
+callbacks raise ends in `send_400_response`; a stream ends when its client has gone."""
 
 
 def check_uvicorn() -> None:
@@ -86,8 +88,8 @@ class Patient(HttpToolsProtocol):
         """Ends the wait for a head."""
         self._stuck: asyncio.TimerHandle | None = None
         """Ends the wait for a client to take what was sent."""
-        self._held = self._size = self._lines = 0
-        """Bytes read that are nobody's yet; bytes and number of the headers so far."""
+        self._held = 0
+        """Bytes read since a head or a part of a body was whole: of a head, or of trailers."""
         self._refusal: Problem | None = None
 
     @property
@@ -130,8 +132,7 @@ class Patient(HttpToolsProtocol):
         """Read what has come, in pieces; refuse a head that grows too large before it ends."""
         if self._late is None and self.idle:
             self._expect()
-        for at in range(0, len(data), PIECE):
-            piece = data if len(data) <= PIECE else memoryview(data)[at : at + PIECE]
+        for piece in (data,) if len(data) <= PIECE else _pieces(data):
             self._held += len(piece)
             super().data_received(piece)
             if self._held > HEAD_BYTES and not self.transport.is_closing():
@@ -140,50 +141,39 @@ class Patient(HttpToolsProtocol):
             if self.transport.is_closing():
                 return
 
-    def on_message_begin(self) -> None:
-        """A head begins."""
-        super().on_message_begin()
-        self._size = self._lines = 0
-        self.scope["onkel_line"] = self
-        if len(self.pipeline) >= WAITING:
-            words = f"Up to {WAITING} requests may wait for an answer."
-            self._refuse(Problem(400, "too_many_requests", words))
-
-    def on_url(self, url: bytes) -> None:
-        """Take a part of the address."""
-        self._size += len(url)
-        if self._size > ADDRESS_BYTES:
-            self._refuse(_address())
-        super().on_url(url)
-
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header, or a trailer."""
-        self._size += len(name) + len(value) + 4
-        self._lines += 1
-        if self._size > HEAD_BYTES or self._lines > HEADERS:
-            self._refuse(_head())
+        """Take a header, or a trailer; each takes many times its bytes."""
+        if len(self.headers) >= HEADERS:
+            self._refusal = _head()
+            raise self._refusal
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """The head is there: the body has a limit of its own."""
+        """The head is there: what follows has limits of its own."""
         self._held = 0
         self._forget()
+        self.scope["onkel_line"] = self
+        self._refusal = self._wrong_with_head()
+        if self._refusal is not None:
+            raise self._refusal  # the parser stops, and uvicorn says that it was no request
         super().on_headers_complete()
 
+    def _wrong_with_head(self) -> Problem | None:
+        size = sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if len(self.url) > ADDRESS_BYTES:
+            words = f"The address of a request may have {ADDRESS_BYTES} bytes."
+            return Problem(414, "address_too_long", words, limit=ADDRESS_BYTES)
+        if len(self.url) + size > HEAD_BYTES:
+            return _head()
+        if len(self.pipeline) >= WAITING:
+            words = f"Up to {WAITING} requests of a connection may wait for an answer."
+            return Problem(400, "too_many_requests", words, limit=WAITING)
+        return None
+
     def on_body(self, body: bytes) -> None:
-        """What has come belongs to the body."""
+        """What has come belongs to the body, which has a limit elsewhere."""
         self._held = 0
         super().on_body(body)
-
-    def on_message_complete(self) -> None:
-        """What comes now is another head."""
-        self._held = 0
-        super().on_message_complete()
-
-    def _refuse(self, problem: Problem) -> None:
-        """Make the parser stop; uvicorn then answers with what follows."""
-        self._refusal = problem
-        raise problem
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is no request in the one shape, unless another answer is on its way."""
@@ -218,11 +208,11 @@ class Patient(HttpToolsProtocol):
         super().resume_writing()
 
 
+def _pieces(data: bytes) -> Iterator[memoryview]:
+    whole = memoryview(data)
+    return (whole[at : at + PIECE] for at in range(0, len(data), PIECE))
+
+
 def _head() -> Problem:
     words = f"The head of a request may have {HEAD_BYTES} bytes and {HEADERS} headers."
     return Problem(431, "head_too_large", words, limit=HEAD_BYTES)
-
-
-def _address() -> Problem:
-    words = f"The address of a request may have {ADDRESS_BYTES} bytes."
-    return Problem(414, "address_too_long", words, limit=ADDRESS_BYTES)

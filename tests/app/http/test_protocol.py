@@ -56,7 +56,7 @@ HEADS = {
     "many headers": (REQUEST + b"A: b\r\n" * 101 + b"\r\n", 431, "head_too_large"),
     "a long name": (REQUEST + b"x" * 70_000, 431, "head_too_large"),
     "a long address": (b"GET /" + b"x" * 9000 + b" HTTP/1.1\r\n\r\n", 414, "address_too_long"),
-    "an address without end": (b"GET /" + b"x" * 70_000, 414, "address_too_long"),
+    "an address without end": (b"GET /" + b"x" * 70_000, 431, "head_too_large"),
     "no HTTP": (b"hello\r\n\r\n", 400, "bad_request"),
     "TLS": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc", 400, "bad_request"),
 }
@@ -84,7 +84,7 @@ def test_trailers_and_pipelines_have_limits(service):
     head = (f"POST /models HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\n"
             "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")  # fmt: skip
     with opened(service.url) as one:
-        one.sendall(head.encode() + b"2\r\n{}\r\n0\r\n" + b"T: t\r\n" * 200 + b"\r\n")
+        one.sendall(head.encode() + b"2\r\n{}\r\n0\r\n" + b"T: t\r\n" * 20_000)
         assert not told_ok(one)
     with opened(service.url) as one:  # one is answered, a few wait, thousands do not
         one.sendall((REQUEST + b"\r\n") * 3000)
@@ -154,7 +154,9 @@ def attacked(one, kind, connections):
     """Send half a MiB, five times, on each of many connections; return the most memory seen."""
     most = 0.0
     with ExitStack() as held:
-        lines = [held.enter_context(opened(one.url, 1.0)) for _ in range(connections)]
+        lines = [held.enter_context(opened(one.url)) for _ in range(connections)]
+        for line in lines:
+            line.settimeout(1.0)
         for _ in range(5):
             for line in lines:
                 with suppress(OSError):
