@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Protocol
 
 from onkel.app.http.problems import busy
@@ -9,6 +10,10 @@ from onkel.app.http.problems import busy
 
 class Line(Protocol):
     """A connection."""
+
+    @property
+    def host(self) -> str:
+        """Where it comes from."""
 
     @property
     def idle(self) -> bool:
@@ -22,8 +27,8 @@ class Door:
     """Keeps room for those who may come in, however many others stand outside.
 
     A connection is a stranger until a request on it was let in: with the token where there is one,
-    else from this machine. Strangers have a quarter of the room; a new one takes the place of the
-    oldest that is idle.
+    else from this machine. Strangers have a quarter of the room; a new one takes the place of
+    another, from where most of them come: the oldest that is idle.
 
     Parameters
     ----------
@@ -43,10 +48,16 @@ class Door:
     def enter(self, line: Line) -> None:
         """Take a new connection, for which another one may have to go."""
         if len(self.strangers) >= self.part:
-            oldest = next((one for one in self.strangers if one.idle), next(iter(self.strangers)))
-            del self.strangers[oldest]
-            oldest.hang_up()
+            other = self._other()
+            del self.strangers[other]
+            other.hang_up()
         self.strangers[line] = None
+
+    def _other(self) -> Line:
+        """Return who makes room."""
+        crowd = Counter(one.host for one in self.strangers).most_common(1)[0][0]
+        theirs = [one for one in self.strangers if one.host == crowd]
+        return next((one for one in theirs if one.idle), theirs[0])
 
     def admit(self, line: Line) -> None:
         """Note that a request was let in; refuse where all the room is taken."""

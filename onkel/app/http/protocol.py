@@ -35,7 +35,9 @@ RELIED_ON = {
         "on_body", "pause_writing", "resume_writing", "send_400_response",
         "timeout_keep_alive_handler",
     ),
-    "HttpToolsProtocol()": ("transport", "loop", "cycle", "pipeline", "scope", "headers"),
+    "HttpToolsProtocol()": (
+        "transport", "loop", "client", "cycle", "pipeline", "scope", "headers",
+    ),
     "Server()": ("serve", "shutdown", "capture_signals", "started", "should_exit", "server_state"),
     "ServerState()": ("connections",),
 }  # fmt: skip
@@ -91,6 +93,11 @@ class Patient(HttpToolsProtocol):
         self._held = 0
         """Bytes read since a head or a part of a body was whole: of a head, or of trailers."""
         self._refusal: Problem | None = None
+
+    @property
+    def host(self) -> str:
+        """The client's address."""
+        return str(self.client[0]) if self.client else ""
 
     @property
     def idle(self) -> bool:
@@ -150,20 +157,20 @@ class Patient(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """The head is there: what follows has limits of its own."""
-        self._held = 0
+        held, self._held = self._held, 0
         self._forget()
         self.scope["onkel_line"] = self
-        self._refusal = self._wrong_with_head()
+        self._refusal = self._wrong_with_head(held)
         if self._refusal is not None:
             raise self._refusal  # the parser stops, and uvicorn says that it was no request
         super().on_headers_complete()
 
-    def _wrong_with_head(self) -> Problem | None:
-        size = sum(len(name) + len(value) + 4 for name, value in self.headers)
+    def _wrong_with_head(self, held: int) -> Problem | None:
+        """Return why a head of so many bytes at the most, and what came with it, is refused."""
         if len(self.url) > ADDRESS_BYTES:
             words = f"The address of a request may have {ADDRESS_BYTES} bytes."
             return Problem(414, "address_too_long", words, limit=ADDRESS_BYTES)
-        if len(self.url) + size > HEAD_BYTES:
+        if held > HEAD_BYTES and len(self.url) + _size(self.headers) > HEAD_BYTES:
             return _head()
         if len(self.pipeline) >= WAITING:
             words = f"Up to {WAITING} requests of a connection may wait for an answer."
@@ -211,6 +218,10 @@ class Patient(HttpToolsProtocol):
 def _pieces(data: bytes) -> Iterator[memoryview]:
     whole = memoryview(data)
     return (whole[at : at + PIECE] for at in range(0, len(data), PIECE))
+
+
+def _size(headers: list[tuple[bytes, bytes]]) -> int:
+    return sum(len(name) + len(value) + 4 for name, value in headers)
 
 
 def _head() -> Problem:

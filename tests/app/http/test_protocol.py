@@ -214,7 +214,7 @@ def test_too_many_with_a_token_get_a_problem(tmp_path):
 
 def test_the_door():
     class One:
-        idle, gone = True, False
+        idle, gone, host = True, False, "a"
 
         def hang_up(self):
             self.gone = True
@@ -237,6 +237,25 @@ def test_the_door():
         door.admit(late)
     door.leave(others[0])
     door.admit(late)
+
+
+def test_a_crowd_makes_room_before_others_do():
+    class One:
+        idle, gone = True, False
+
+        def __init__(self, host):
+            self.host = host
+
+        def hang_up(self):
+            self.gone = True
+
+    door = Door(16)
+    lone, busy, *crowd = [One("lone"), *(One("crowd") for _ in range(40))]
+    busy.idle = False
+    for one in (lone, busy, *crowd):
+        door.enter(one)
+    assert not lone.gone and not busy.gone and len(door.strangers) == 4
+    assert [one.gone for one in crowd] == [True] * 37 + [False] * 2
 
 
 # -- readers that do not read ------------------------------------------------------------------
