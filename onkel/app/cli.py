@@ -145,7 +145,8 @@ def serve(**options: Any) -> None:
     \b
     onkel serve --state models/
     onkel serve --state models/ --host 0.0.0.0 --token-file token.txt
-    curl -d '{"name": "pump", "task": "novelty"}' http://127.0.0.1:8421/models
+    curl --json '{"name": "pump", "task": "novelty"}' http://127.0.0.1:8421/models
+    curl --json '{"X": [[1.0, 2.0]]}' http://127.0.0.1:8421/models/pump/predict-then-learn
 
     An example that was acknowledged is on the disk: the machine may die at any moment. What can be
     asked is told at /openapi.json.

@@ -269,11 +269,14 @@ _LIMITS: dict[str, tuple[type, str]] = {
     "rows": (int, "Examples in one request: 10000."),
     "features": (int, "Numbers in one row: 10000."),
     "classes": (int, "Labels that one classifier may know: 1000."),
-    "seconds": (float, "For a request to arrive, and again for its answer: 30."),
+    "seconds": (
+        float,
+        "For a request to arrive, for its answer, and for that to be taken: 30 each.",
+    ),
     "models": (int, "Models in all: 256."),
-    "model-bytes": (int, "Bytes of a model; one that has grown beyond learns no more: 256 MiB."),
+    "model-bytes": (int, "Bytes of a model and its names; beyond, it learns no more: 256 MiB."),
     "requests-per-second": (float, "Of one client address: 5000."),
-    "connections": (int, "At once: 512."),
+    "connections": (int, "At once, a quarter of them before a token was shown: 512."),
     "waiting": (int, "Requests that wait for the log or for a model: 1000."),
 }
 serve_options: list[Wrap] = [

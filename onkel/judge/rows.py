@@ -26,7 +26,7 @@ class NamedRows:
     def __init__(self, X: Any, columns: list[str]) -> None:
         self.X, self.columns = X, columns
         if isinstance(X, np.ndarray):
-            self.dtypes = [X.dtype] * len(columns)
+            self.dtypes = [X.dtype]  # one for all of them
 
     def __len__(self) -> int:
         return len(self.X)

@@ -62,6 +62,7 @@ def server_of(engine: Engine, host: str, port: int, token: str | None) -> Server
     return Server(
         [*Api(engine, requests).routes(), *page.routes()], host, port, token, is_public,
         page.closing.set, requests, engine.limits.requests_per_second, engine.limits.connections,
+        engine.limits.seconds,
     )  # fmt: skip
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import re
 
 import numpy as np
 from helpers.serving import Client, served
@@ -13,11 +15,26 @@ from onkel import files
 
 ROUNDS = int(os.environ.get("ONKEL_FUZZ", size("150", "800")))
 WEIRD = [
-    None, True, -1, 0, 1, 2**63, 10**30, 1e308, -1e-320, "", "a", "\x00", "ü" * 300,
+    None, True, -1, 0, 1, 2**63, -(2**63) - 1, 10**30, -(10**30), 1e308, -1e-320, "", "a", "\x00",
+    "ü" * 300,
     "../../etc/passwd", [], [[]], [None], {}, {"name": "norma"}, {"name": []}, [[1.0, 2.0]],
     ["text"], "NaN", [[[[1]]]],
 ]  # fmt: skip
 RAW = [b"", b"{", b"\xff\xfe", b"null", b"[" * 3000, b'"', b"NaN", b'{"X": [[NaN]]}', b"\x00" * 100]
+NUMBERS = [
+    b"9223372036854775808", b"-9223372036854775809", b"1" + b"0" * 30, b"9" * 400, b"9" * 5000,
+    b"NaN", b"Infinity", b"-Infinity", b"1e999", b"-0", b"1e-999", b"[" * 20 + b"]" * 20,
+    b"[" * 5000 + b"]" * 5000, b'{"a":' * 300 + b"1" + b"}" * 300,
+]  # fmt: skip
+"""In the place of a number: what no model, no log or no parser can hold."""
+TEXTS = [
+    b'"\\ud800"',
+    b'"\\udc00\\ud800 x"',
+    b'"\\u0000"',
+    b'"\xed\xa0\x80"',
+    b'"' + b"z" * 3000 + b'"',
+]
+"""In the place of a text."""
 NAMES = ["fuzz", "prey", "a.b-c_d", "..", "%2e%2e", "x" * 65, "a%2fb", "%00", "models"]
 PARAMETERS = {
     "nu": 0.1, "kernel": {"name": "laplacian", "gamma": 0.5}, "rule": "norma", "scale": False,
@@ -108,10 +125,27 @@ class Fuzzer:
             return self.rng.bytes(int(self.rng.integers(200))), kind
         rows = [self.value(content[kind]["schema"]) for _ in range(3 if "ndjson" in kind else 1)]
         data = b"\n".join(json.dumps(r).encode("utf-8", "surrogatepass") for r in rows)
+        if self.rng.random() < 0.3:
+            data = self.spoiled(data)
         if self.rng.random() < 0.1 and data:  # and some damage
             at = int(self.rng.integers(len(data)))
             data = data[:at] + self.rng.bytes(1) + data[at + 1 :]
         return data, kind
+
+    def spoiled(self, data):
+        """Return JSON with a number, a text or a key in it that cannot be."""
+        pattern, others = self.pick(
+            [(rb"-?\d[\d.e+-]*", NUMBERS), (rb'"[^"\\]*"(?!\s*:)', TEXTS), (rb"\{", [b""])]
+        )
+        found = [*re.finditer(pattern, data)]
+        if not found:
+            return data
+        at = self.pick(found)
+        other = self.pick(others)
+        if other == b"":  # a key twice
+            key = re.compile(rb'"[^"\\]*"\s*:').search(data, at.end())
+            other = b"{" + (key[0] + b" null, " if key else b"")
+        return data[: at.start()] + other + data[at.end() :]
 
 
 def test_fuzz(tmp_path, rng):
@@ -125,11 +159,80 @@ def test_fuzz(tmp_path, rng):
         statuses = attack(one, rng)
         assert {200, 201, 404, 422} <= set(statuses), "both sides of the fence were visited"
         assert max(statuses) < 500, statuses
-        assert client.ok("GET", "/health")["status"] == "ok"
+        assert_free(one)
         assert client.send("GET", "/models/kept/file")[2] == before
         alive = {s.spec.name: files.dumps(s.estimator) for s in one.engine.slots()}
     with served(tmp_path) as again:
         assert {s.spec.name: files.dumps(s.estimator) for s in again.engine.slots()} == alive
+
+
+def assert_free(one):
+    """All is well, and nothing waits that nobody will answer."""
+    told = one.client.ok("GET", "/health")
+    assert told["status"] == "ok" and told["waiting"] == 0, told
+    assert [slot.waiting for slot in one.engine.slots()] == [0] * len(one.engine.slots())
+
+
+def test_what_cannot_be_kept_on_every_route(tmp_path, rng):
+    """Each route with a body, each value, more often than requests may wait; keys stay usable."""
+    with served(tmp_path, seconds=20.0, waiting=3, models=8, classes=20) as one:
+        client = one.client
+        for name, kind in KINDS.items():
+            client.ok("POST", "/models", {"name": name, "kind": kind})
+        document = client.ok("GET", "/openapi.json")
+        fuzzer, refused, keys = Fuzzer(document, rng), {}, map(str, itertools.count())
+        for _ in range(size(3, 20)):
+            for path, method, operation in with_bodies(document):
+                for number in [*NUMBERS, *TEXTS]:
+                    name = fuzzer.pick([*KINDS])
+                    body, kind = spoiled_body(fuzzer, operation, number)
+                    key = next(keys)
+                    told = {"Content-Type": kind, "Idempotency-Key": key}
+                    where = path.replace("{name}", name)
+                    status, _, data = client.send(method, where, body, told)
+                    assert status < 500, (method, where, body, data)
+                    if status >= 400 and path.endswith("learn"):
+                        refused[key] = name
+        assert_free(one)
+        assert len(refused) > 30
+        for key, name in [*refused.items()][:: max(1, len(refused) // 40)]:
+            good = {"X": [[1.0, 2.0]], "y": [1.0]}
+            client.ok("POST", f"/models/{name}/learn", good, Idempotency_Key=key)
+
+
+KINDS = {"det": "NoveltyDetector", "reg": "KernelRegressor", "clf": "LinearClassifier"}
+GOOD = {
+    "Batch": {"X": [[1.0, 2.0]], "y": [1.0], "sample_weight": [1.0], "classes": [1.0, 2.0]},
+    "Line": {"x": [1.0, 2.0], "y": 1.0, "weight": 1.0},
+    "Question": {"x": [1.0, 2.0], "top": 5},
+    "Create": {"name": "new", "kind": "KernelClassifier", "features": ["a"],
+               "parameters": {"kernel": {"name": "gaussian", "gamma": 0.5}, "recent": 5,
+                              "class_weight": {"a": 2.0}}},
+}  # fmt: skip
+"""Bodies in which every field is there to be spoiled."""
+
+
+def with_bodies(document):
+    """Return path, method and description of each operation that takes a body."""
+    return [
+        (path, method.upper(), operation)
+        for path, item in document["paths"].items()
+        for method, operation in item.items()
+        if method != "parameters" and "requestBody" in operation
+    ]
+
+
+def spoiled_body(fuzzer, operation, value):
+    """Return a body in which one number, or text, is another, and its type."""
+    content = operation["requestBody"]["content"]
+    kind = fuzzer.pick([*content])
+    if "schema" not in content[kind]:
+        return value, kind
+    good = GOOD[content[kind]["schema"]["$ref"].rpartition("/")[2]]
+    data = json.dumps(good).encode()
+    pattern = rb"-?\d[\d.e+-]*" if value in NUMBERS else rb'"[^"\\]*"'
+    at = fuzzer.pick([*re.finditer(pattern, data)])
+    return data[: at.start()] + value + data[at.end() :], kind
 
 
 def attack(one, rng):
@@ -149,7 +252,7 @@ def attack(one, rng):
         body, kind = fuzzer.body(content) if content else (None, None)
         headers = {"Content-Type": kind} if kind and rng.random() < 0.97 else {}
         if rng.random() < 0.2:
-            headers["Idempotency-Key"] = fuzzer.pick(["k1", "k2", "", "ü", "x" * 300])
+            headers["Idempotency-Key"] = fuzzer.pick(["k1", "k2", "", "ü", "x" * 300, f"n{_}"])
         if rng.random() < 0.3:
             path += (
                 f"?output={fuzzer.pick(['decision', 'score', 'rank', 'x', '%ff', 'probability'])}"
