@@ -72,12 +72,6 @@ class Watch:
     def begin(self, slot: Slot) -> None:
         """Show a model."""
         self._watched[slot.spec.id] = Watched()
-        try:
-            self._first(slot)
-        except Exception as error:
-            self.trouble = f"{type(error).__name__}: {error}"
-
-    def _first(self, slot: Slot) -> None:
         self.board.begin(slot.spec.name, slot.estimator.task)
         if slot.estimator.__sklearn_is_fitted__():
             numbers = self._numbers(slot, slot.estimator.diagnostics_)
