@@ -62,20 +62,20 @@ def frame(first: int, records: Sequence[tuple[int, bytes]]) -> bytes:
     >>> [record.body for record in records_of(frame(1, [(7, b"abc"), (8, b"d")]))]
     [b'abc', b'd']
     """
-    return _packed(first, [Record(0, own, body, zlib.crc32(body)) for own, body in records])
+    return _packed(first, [(owner, body, zlib.crc32(body)) for owner, body in records])
 
 
 def frame_again(record: Record) -> bytes:
     """Return a frame with this one record, damaged as it may be."""
-    return _packed(record.position, [record])
+    return _packed(record.position, [record[1:]])
 
 
-def _packed(first: int, records: Sequence[Record]) -> bytes:
-    table = b"".join(_ROW.pack(r.owner, len(r.body), r.check) for r in records)
-    size = len(table) + sum(len(r.body) for r in records)
+def _packed(first: int, records: Sequence[tuple[int, bytes, int]]) -> bytes:
+    table = b"".join([_ROW.pack(owner, len(body), check) for owner, body, check in records])
+    bodies = [body for _, body, _ in records]
+    size = len(table) + sum(map(len, bodies))
     head = _HEAD.pack(MAGIC, len(records), size, first, zlib.crc32(table), 0)[:-4]
-    return b"".join([head, zlib.crc32(head).to_bytes(4, "little"), table,
-                     *(r.body for r in records)])  # fmt: skip
+    return b"".join([head, zlib.crc32(head).to_bytes(4, "little"), table, *bodies])
 
 
 class Frame(NamedTuple):

@@ -73,7 +73,10 @@ class Models:
         with self.guard:
             self.slots[slot.spec.id] = slot
             self._names[slot.spec.name] = slot.spec.id
-        self.watch.begin(slot)
+        try:
+            self.watch.begin(slot)
+        except Exception as error:  # a page is no reason to refuse a model
+            self.watch.trouble = f"{type(error).__name__}: {error}"
 
     def drop(self, id: int) -> Spec | None:
         """Forget a model, in use or not; return what it was, None if there was none."""

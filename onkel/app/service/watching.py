@@ -76,12 +76,6 @@ class Watch:
         """Show a model."""
         watched = self._watched[slot.spec.id] = Watched(slot.spec.features)
         slot.bytes = watched.names
-        try:
-            self._first(slot, watched)
-        except Exception as error:
-            self.trouble = f"{type(error).__name__}: {error}"
-
-    def _first(self, slot: Slot, watched: Watched) -> None:
         self.board.begin(slot.spec.name, slot.estimator.task)
         if slot.estimator.__sklearn_is_fitted__():
             numbers = self._numbers(slot, watched, slot.estimator.diagnostics_)
