@@ -20,6 +20,21 @@ class NotFittedError(ValueError, AttributeError):
     """The model has learned nothing yet (as scikit-learn's)."""
 
 
+class RefusedRow(ValueError):
+    """A row that cannot be learned, for its values or for what the model is; nothing was changed.
+
+    `row` counts from the call's first.
+    """
+
+    def __init__(self, message: str, row: int) -> None:
+        super().__init__(message)
+        self.row = row
+
+    def __reduce__(self) -> Any:
+        """Return how a copy is made (exceptions cross processes)."""
+        return type(self), (str(self), self.row)
+
+
 class DataConversionWarning(UserWarning):
     """A target came in another shape than expected and was changed (as scikit-learn's)."""
 
@@ -174,20 +189,31 @@ def _check_finite(values: Array, owner: str, rows: Array | None, gaps: bool = Fa
         values = rows = np.where(np.isnan(values), values.dtype.type(0), values)
     if np.all(np.isfinite(values)):
         if values.dtype == np.float64 and np.max(np.abs(values), initial=0.0) > LARGEST:
-            raise ValueError(
+            _refuse(
                 f"Input X holds values beyond {LARGEST:g}, whose squares leave the floating "
-                "range. Rescale that feature. The model was not changed."
-            )
+                "range.{where} Rescale that feature. The model was not changed.",
+                rows, lambda x: np.abs(x) <= LARGEST,
+            )  # fmt: skip
         return
-    where = ""
-    if rows is not None:
-        i, j = np.argwhere(~np.isfinite(rows))[0]
-        where = f" First at row {i}, column {j}: {rows[i, j]}."
     kind = "NaN" if np.isnan(values).any() else f"infinity or a value too large for {values.dtype}"
-    raise ValueError(
-        f"Input X contains {kind}.{where} {owner} takes finite numbers only: impute those values, "
-        "leave out those rows, or (for NaN) let missing='mean' stand in. The model was not changed."
-    )
+    _refuse(
+        f"Input X contains {kind}.{{where}} {owner} takes finite numbers only: impute those "
+        "values, leave out those rows, or (for NaN) let missing='mean' stand in. The model was not "
+        "changed.",
+        rows, np.isfinite,
+    )  # fmt: skip
+
+
+def _refuse(message: str, rows: Array | None, fits: Any) -> None:
+    """Refuse rows for their first value that does not fit; its place, if known, goes into {where}.
+
+    Of sparse rows the place is not known.
+    """
+    if rows is None:
+        raise ValueError(message.replace("{where}", ""))
+    i, j = (int(at) for at in np.argwhere(~fits(rows))[0])
+    where = f" First at row {i}, column {j}: {rows[i, j]}."
+    raise RefusedRow(message.replace("{where}", where), i)
 
 
 def string_rows(X: Any, owner: str) -> list[str]:

@@ -89,10 +89,17 @@ class Bank(TermLearner):
         super().__init__(common, features, columns, dtype)
         self.kernels = tuple(m.kernel for m in self.members)
         self.rules = [m.rule for m in self.members]
+        for rule in self.rules:
+            rule.most = self.rule.most
 
     def bound_rule(self, features: int) -> BoundRule:
         """Return what the members' common frame follows."""
         return Together([m.rule for m in self.members])
+
+    @property
+    def bounded(self) -> bool:
+        """Whether no row, however far away, is larger to any member's kernel than others."""
+        return all(m.kernel.bound is not None for m in self.members)
 
     def blank(self, dtype: Any) -> Bank:
         """Return a bank of the same members and outputs that has seen nothing."""

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from onkel.core.frame import Frame
 from onkel.core.layout import Field
+from onkel.inputs import RefusedRow
 from onkel.kernels import Kernel
 from onkel.learner.batch import Batch
 from onkel.learner.engine import Engine, Learned
 from onkel.learner.settings import Settings
+from onkel.learner.refusals import longest_step
 from onkel.learner.standardised import Standardised
 from onkel.learner.transaction import Transaction
 from onkel.losses import Loss
@@ -68,13 +70,15 @@ class Learner(Standardised):
         self.rules: list[Any] = [self.rule]
         """Of all the settings that share this learner, as are the kernels."""
         self.dtype = np.dtype(dtype)
+        for bound in self.rules:
+            bound.most = longest_step(self.dtype, settings.scale)
         self.t = 0
         self.mistakes = 0
         self.state = np.zeros((0, len(Field)))
         self.on_strings = self.kernel.domain == "strings"
         self.moments = Moments(
             0 if self.on_strings else features, self.rule.memory, float(np.finfo(dtype).eps),
-            gaps=settings.missing == "mean",
+            gaps=settings.missing == "mean", steady=self.bounded,
         )  # fmt: skip
         self.means = np.zeros(len(self.moments.mean))
         self.clock = self.refreshed = None
@@ -148,6 +152,11 @@ class Learner(Standardised):
         settings = self.settings
         space = settings.expansion.space(self.kernel, features, settings.scale)
         return settings.rule.bind(self.loss, space)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether no row, however far away, is larger to the kernel than others."""
+        return self.kernel.bound is not None
 
     def blank(self, dtype: Any) -> Self:
         """Return a learner of the same kind, settings and outputs that has seen nothing."""
@@ -245,9 +254,10 @@ class Learner(Standardised):
             out[part] = self.unit_scores(self.filled(X[part]))
         if not np.all(np.isfinite(out)):
             bad = int(np.flatnonzero(~np.isfinite(out).all(axis=1))[0])
-            raise ValueError(
+            raise RefusedRow(
                 f"Row {first + bad}: the score is not finite; its values are too large for "
-                f"{self.kernel!r} in {self.dtype}{self.advice}."
+                f"{self.kernel!r} in {self.dtype}{self.advice}.",
+                first + bad,
             )
         return self.targets.raw(out)
 

@@ -75,7 +75,7 @@ inline void primal_step(const PrimalInput& in, PrimalOutput& out, int64_t t, int
     }
     s[onkel::kFieldNorm2] = norm * norm;
   }
-  if (out.bad_row < 0 && !is_finite(s, out.score[at], m.coef)) out.bad_row = t;
+  if (out.bad_row < 0 && !is_finite(in.rule, s, out.score[at], m.coef, kxx)) out.bad_row = t;
 }
 
 void primal(const PrimalInput& in, PrimalOutput& out) {

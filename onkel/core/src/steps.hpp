@@ -132,7 +132,7 @@ inline bool step_column(Block& b, int64_t t, int64_t c, bool* wiped) {
   b.factor[c] *= m.shrink;
   *wiped = b.factor[c] == 0;
   b.coef[c * b.n + i] = *wiped ? m.coef : m.coef / b.factor[c];
-  if (b.out.bad_row < 0 && !is_finite(s, b.out.score[at], m.coef)) b.out.bad_row = t;
+  if (b.out.bad_row < 0 && !is_finite(in.rule, s, b.out.score[at], m.coef, kxx)) b.out.bad_row = t;
   return m.coef != 0;
 }
 

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.streams.sources import values
-from onkel.streams.sources.block import Bad, Block
+from onkel.streams.sources.block import Bad, Block, beginning
 from onkel.streams.sources.decoder import Cells
-from onkel.streams.sources.lines import SHOWN
 from onkel.streams.sources.schema import Schema
 from onkel.streams.sources.values import BadRow
 
@@ -58,6 +57,7 @@ def assemble(
         stamps=[cells.others["time"][i] for i in keep] if "time" in columns else None,
         keys=columns.get("key"),
         bad=[Bad(first + i, numbers[i], why, beginning(texts[i])) for i, why in bad],
+        lines=numbers, texts=texts,
     )  # fmt: skip
 
 
@@ -81,11 +81,6 @@ def _late(times: list[Any], failed: dict[int, str], position: dict[str, Any]) ->
     if clock > -math.inf:
         position["clock"] = clock
     return late
-
-
-def beginning(text: bytes) -> str:
-    """Return how a row begins, as text whatever it holds."""
-    return text[:SHOWN].decode("utf-8", "backslashreplace")
 
 
 def _column(cells: list[Any], read: Callable[[Any], Any]) -> tuple[list[Any], dict[int, str]]:
