@@ -14,6 +14,10 @@ Array = NDArray[Any]
 
 LARGEST = 1e152
 """Inputs beyond this have squares that a stream's moments cannot hold."""
+EXACT = 2**53
+"""From here on floats skip whole numbers."""
+WIDEST = 64
+"""Characters of a text that an array of fixed width may hold."""
 
 
 class NotFittedError(ValueError, AttributeError):
@@ -287,12 +291,38 @@ def same_length(X: Sequence[Any] | Any, y: Any) -> None:
         )
 
 
-def _labels_of(y: Sequence[Any]) -> Array:
-    """Return a list as an array; words beside other things stay what they are."""
-    if len({isinstance(v, str) for v in y}) < 2:
-        return np.asarray(y)
-    found = np.empty(len(y), dtype=object)
-    found[:] = y
+def labels_of(y: Sequence[Any]) -> Array:
+    """Return a list as an array of a common type, or of objects where one would merge labels."""
+    kinds = {isinstance(v, str) for v in y}
+    if kinds == {True}:
+        return text_array(y)
+    if len(kinds) < 2:
+        found = np.asarray(y)
+        large = found.dtype.kind == "f" and np.any(np.abs(found) >= EXACT)
+        if not (large and any(isinstance(v, int) for v in y)):
+            return found
+    return _objects(y)
+
+
+def text_array(texts: Sequence[str]) -> Array:
+    """Return texts as an array: of fixed width if they are short, else of objects.
+
+    An array of fixed width has room for the longest text in every row, and drops a NUL at the end.
+
+    Examples
+    --------
+    >>> text_array(["a", "b"]).dtype, text_array(["a", "b" * 1000]).dtype
+    (dtype('<U1'), dtype('O'))
+    """
+    longest = max(map(len, texts), default=0)
+    if longest > WIDEST or "\0" in "".join(texts):
+        return _objects(texts)
+    return np.array(texts, dtype=str)
+
+
+def _objects(values: Sequence[Any]) -> Array:
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
     return found
 
 
@@ -305,7 +335,7 @@ def as_vector(y: Any, owner: str, warn: bool = True) -> Array:
     y = on_host(y)
     if hasattr(y, "to_numpy"):
         y = y.to_numpy()
-    y = _labels_of(y) if isinstance(y, (list, tuple)) else np.asarray(y)
+    y = labels_of(y) if isinstance(y, (list, tuple)) else np.asarray(y)
     if y.ndim == 2 and y.shape[1] == 1:
         if warn:
             warnings.warn(

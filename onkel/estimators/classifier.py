@@ -24,6 +24,7 @@ from onkel.estimators.classes import (
     sorted_labels,
 )
 from onkel.estimators.device import OnDevice
+from onkel.estimators.labels import checked
 from onkel.estimators.locks import locked
 from onkel.learner import Learner
 from onkel.saved import Saved
@@ -133,20 +134,7 @@ class BaseClassifier(Estimator):
         return self.predict([row])[0] if scores is None else lone.prediction(scores)
 
     def _labels(self, y: Any, warn: bool = True) -> Array:
-        y = inputs.as_vector(y, type(self).__name__, warn)
-        if y.dtype.kind == "f":
-            if not np.all(np.isfinite(y)):
-                raise ValueError("Input y contains NaN or infinity: every row needs a label.")
-            if np.any(y != np.floor(y)):
-                raise ValueError(
-                    "Unknown label type: continuous. A classifier takes labels, not measurements; "
-                    "for those use Regressor."
-                )
-        if y.dtype == object:
-            bad = [i for i, v in enumerate(y) if v is None or v != v]
-            if bad:
-                raise ValueError(f"Input y contains NaN or None at row {bad[0]}: give a label.")
-        return y
+        return checked(inputs.as_vector(y, type(self).__name__, warn))
 
     def _learn(
         self, X: Any, y: Any, classes: Any, sample_weight: Any, time: Any = None
@@ -211,11 +199,12 @@ class BaseClassifier(Estimator):
 
     def _named(self, state: Classes, classes: Any, fresh: bool, y: Array) -> Classes:
         """Check the user's `classes` against the labels."""
+        classes = self._classes_named(classes)
         if fresh:
             state = Classes.given(classes)
         elif set(sorted_labels(classes)) != set(state.known):
             raise ValueError(
-                f"`classes={list(classes)!r}` is not the same as on last call to partial_fit, "
+                f"`classes={classes!r}` is not the same as on last call to partial_fit, "
                 f"was: {state.known!r}."
             )
         stray = [v for v in sorted_labels(y.tolist()) if v not in state.labels]
@@ -225,6 +214,13 @@ class BaseClassifier(Estimator):
                 "leave classes out and let classes appear on the way."
             )
         return state
+
+    def _classes_named(self, classes: Any) -> list[Any]:
+        """Return the user's `classes`, checked as labels are."""
+        listed = classes if isinstance(classes, np.ndarray) else list(classes)
+        labels = inputs.as_vector(listed, type(self).__name__, warn=False)
+        found: list[Any] = checked(labels, what="classes, place").tolist()
+        return found
 
     def _class_weights(self, state: Classes, y: Array) -> Array:
         counts = getattr(self, "class_count_", {})

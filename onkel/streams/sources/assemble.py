@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.inputs import text_array
 from onkel.streams.sources import values
 from onkel.streams.sources.block import Bad, Block, beginning
 from onkel.streams.sources.decoder import Cells
@@ -126,4 +127,4 @@ def _targets(found: list[Any] | None, schema: Schema) -> tuple[Array | None, Arr
     whole = schema.columns[at].kind == "whole"
     if whole:
         return np.array([label or 0 for label in found], np.int64), known
-    return np.array([label or "" for label in found], dtype=str), known
+    return text_array([label or "" for label in found]), known
