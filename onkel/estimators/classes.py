@@ -39,6 +39,11 @@ class Classes:
         """All known labels, sorted."""
         return sorted_labels([v for v in self.labels if v is not _UNKNOWN])
 
+    def order(self) -> list[int]:
+        """Return where the known labels, sorted, stand among the outputs' labels."""
+        place = {label: i for i, label in enumerate(self.labels)}
+        return [place[label] for label in self.known]
+
     @property
     def outputs(self) -> int:
         """Number of outputs."""
@@ -108,7 +113,8 @@ class Classes:
                 if label not in self.labels:
                     self.labels.append(label)
                     learner.add_column()
-            learner.arrange([self.labels.index(v) for v in common.labels])
+            place = {label: i for i, label in enumerate(self.labels)}
+            learner.arrange([place[v] for v in common.labels])
         self.__dict__.update(common.copy().__dict__)
 
     def targets(self, y: Array) -> Array:
@@ -131,7 +137,7 @@ class Classes:
             return np.zeros(len(scores))
         if self.binary or len(self.labels) == 1:
             return scores[:, 0]
-        order = [self.labels.index(v) for v in self.known]
+        order = self.order()
         scores = scores[:, order]
         return (scores[:, 1] - scores[:, 0]) / 2 if len(order) == 2 else scores
 

@@ -98,7 +98,9 @@ class PrimalLearner(Learner):
         """Return w and b of each output, those of the average hypothesis where it is asked for."""
         s = self.state
         if not self.settings.average:
-            w = np.array([numpy_core.link(row, self.p) for row in self.theta[:, :-1]])
+            w = self.theta[:, :-1].copy()
+            if self.p != 2:
+                w = np.array([numpy_core.link(row, self.p) for row in w])
             return w.reshape(self.columns, self.size), s[:, Field.OFFSET].copy()
         trials = np.maximum(s[:, Field.TRIALS], 1)
         return self.total[:, :-1] / trials[:, None], s[:, Field.OFFSET_SUM] / trials

@@ -46,18 +46,20 @@ class Sifted:
 def sift(counting: Counting, model: Any, block: Block) -> Sifted:
     """Judge and learn a block but for the rows that the model refuses."""
     found, start, reach, count = Sifted(), 0, len(block.rows), len(block.rows)
+    ends = [count]  # refused rows that are still ahead, the nearest last
     while start < count:
-        stop = min([start + reach, count, *(i for i in found.refused if i >= start)])
-        if stop == start:
-            start += 1  # it was refused
+        if start == ends[-1]:
+            start = ends.pop() + 1
             continue
+        stop = min(start + reach, ends[-1])
         try:
             whole = (start, stop) == (0, count)
             piece = block if whole else block.part(slice(start, stop))
             found.pieces.append(counting(model, piece))
             start, reach = stop, 2 * reach
         except RefusedRow as error:
-            found.refused[start + error.row] = reason_of(error)
+            ends.append(start + error.row)
+            found.refused[ends[-1]] = reason_of(error)
             reach = max(min(FIRST, stop - start) // 4, 1)
             if isinstance(error, Halted) and error.learned:
                 found.pieces.append(error.found)

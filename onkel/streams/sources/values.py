@@ -38,7 +38,7 @@ def is_missing(value: Any) -> bool:
     >>> is_missing(" NA "), is_missing(None), is_missing(0.0)
     (True, True, False)
     """
-    if value is None:
+    if value is None or value != value:
         return True
     return isinstance(value, str) and value.strip() in _MISSING
 
@@ -58,7 +58,7 @@ def number(value: Any, column: str = "?") -> float:
         if not _NUMBER.fullmatch(text):
             raise BadRow(f"column {column!r}: {text[:40]!r} is no number")
         return _in_range(float(text), column)
-    if value is None:
+    if value is None or value != value:
         return math.nan
     if isinstance(value, (int, float)):
         try:
@@ -122,9 +122,7 @@ def label(value: Any, whole: bool, column: str = "?") -> Any:
     >>> label("1", whole=True), label(" cat ", whole=False), label("", whole=False)
     (1, 'cat', None)
     """
-    if value is None or (isinstance(value, str) and (not value.strip() or is_missing(value))):
-        return None
-    if isinstance(value, float) and math.isnan(value):
+    if is_missing(value):
         return None
     if not whole:
         return _label(value, column)
