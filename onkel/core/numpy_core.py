@@ -261,6 +261,9 @@ def _step_column(
 ) -> bool:
     """One output of one trial; True if its coefficient is not 0."""
     task, s = block.task, block.state[c]
+    if np.isnan(task.y[t, c]):  # an output that is not there yet
+        score[t, c], limit[t, c] = 0.0, _limit(task.loss, s)
+        return False
     i = task.old_count + t
     f = block.factor[c] * block.value(i, c, i)
     score[t, c] = f + s[Field.OFFSET]
@@ -406,6 +409,9 @@ def primal(task: PrimalInput) -> dict[str, Any]:
     for t, x in enumerate(task.x):
         kxx = norm_p(x, task.p) ** 2
         for c, s in enumerate(state):
+            if np.isnan(task.y[t, c]):  # an output that is not there yet
+                limit[t, c] = _limit(task.loss, s)
+                continue
             w = link(theta[c, :-1], task.p)
             f = float(w @ x)
             score[t, c], limit[t, c] = f + s[Field.OFFSET], _limit(task.loss, s)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from onkel import inputs, losses
 from onkel.core.chances import Chances
+from onkel.estimators import late
 from onkel.estimators.base import Estimator
 from onkel.estimators.chances import Outputs, Piece, led, linked, of_logits, of_odds, spread
 from onkel.estimators.classes import (
@@ -177,6 +178,10 @@ class BaseClassifier(Estimator):
         edges = sorted({0, *firsts, len(y)})
         for start, stop in pairwise(edges):
             new = int(start in firsts)  # that row is predicted without its own class
+            coming = {i - start: label for i, label in firsts.items() if i >= start}
+            if new and late.worthwhile(learner, state, len(coming), weight[start:]):
+                came = late.Came(rows, y, weight, times, 0).part(start, len(y))
+                return [*pieces, *late.pieces(learner, link, state, came, coming)]
             if new:
                 pieces.append(self._before(learner, link, state, rows[start : start + 1]))
                 state.admit(firsts[start], Outputs(learner, link))

@@ -162,12 +162,12 @@ class Bank(TermLearner):
         """Outputs of each member."""
         return self.columns // self.sharing
 
-    def add_column(self) -> None:
-        """Give every member an output more, starting at 0."""
-        at = [(i + 1) * self.outputs for i in range(len(self.members))]
+    def add_outputs(self, count: int) -> None:
+        """Give every member more outputs, starting at 0."""
+        at = [(i + 1) * self.outputs for i in range(len(self.members)) for _ in range(count)]
         rows = np.zeros((len(at), len(Field)))
         rows[:, Field.SCALE] = 1.0
-        start = [m.rule.start(m.loss) for m in self.members]
+        start = np.repeat([m.rule.start(m.loss) for m in self.members], count)
         rows[:, Field.THRESHOLD] = rows[:, Field.ALERT] = start
         self.state = np.insert(self.state, at, rows, axis=0)
         self.terms.insert_columns(at)

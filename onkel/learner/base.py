@@ -87,8 +87,7 @@ class Learner(Standardised):
         self.known = np.zeros(len(self.moments.mean), bool)
         self.first_score = None
         self.open(Frame.plain(np.zeros(features), dtype, self.kernel.translation_invariant))
-        for _ in range(columns):
-            self.add_column()
+        self.add_outputs(columns)
 
     # -- what a kind of learner must say ----------------------------------------------------------
 
@@ -106,8 +105,8 @@ class Learner(Standardised):
         """Memory of what f is stored in."""
         raise NotImplementedError
 
-    def insert_column(self, old: int) -> None:
-        """Make room for one more output, starting at 0."""
+    def insert_columns(self, old: int, count: int) -> None:
+        """Make room for more outputs behind the `old` ones, starting at 0."""
         raise NotImplementedError
 
     def fade(self, factors: Array) -> None:
@@ -189,12 +188,16 @@ class Learner(Standardised):
 
     def add_column(self) -> None:
         """Add an output that starts at 0 (a class seen late)."""
+        self.add_outputs(1)
+
+    def add_outputs(self, count: int) -> None:
+        """Add some of them at once."""
         old = self.columns
-        row = np.zeros((1, len(Field)))
-        row[0, Field.SCALE] = 1.0
-        row[0, Field.THRESHOLD] = row[0, Field.ALERT] = self.rule.start(self.loss)
-        self.state = np.concatenate([self.state, row])
-        self.insert_column(old)
+        rows = np.zeros((count, len(Field)))
+        rows[:, Field.SCALE] = 1.0
+        rows[:, Field.THRESHOLD] = rows[:, Field.ALERT] = self.rule.start(self.loss)
+        self.state = np.concatenate([self.state, rows])
+        self.insert_columns(old, count)
 
     def mirror_column(self) -> None:
         """Turn a single two-sided output round: its +1 becomes its -1."""
@@ -290,6 +293,15 @@ class Learner(Standardised):
         """
         with Transaction(self, len(X)) as call:
             return self.learn_within(call, X, Y, weight, own, first, times)
+
+    def member_scores(
+        self, X: Any, Y: Array, weight: Array, first: int, times: Array | None
+    ) -> Array:
+        """Learn rows in order; return scores [rows][1][outputs] as they were before each row.
+
+        In Y an output that is not there yet has NaN: it stays as it is.
+        """
+        return self.learn(X, Y, weight, None, first, times)[0][:, None]
 
     def learn_within(
         self, call: Transaction, X: Any, Y: Array, weight: Array, own: Array | None = None,

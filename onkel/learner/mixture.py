@@ -175,6 +175,10 @@ class Mixture:
         """Add an output that starts at 0, to every member."""
         self._each(lambda part: part.add_column())
 
+    def add_outputs(self, count: int) -> None:
+        """Add outputs that start at 0, to every member; the blend is not told."""
+        self._each(lambda part: part.add_outputs(count))
+
     def mirror_column(self) -> None:
         """Turn the single output round, in every member."""
         self._each(lambda part: part.mirror_column())
@@ -295,6 +299,15 @@ class Mixture:
         self, X: Any, Y: Array, weight: Array, first: int, times: Array | None
     ) -> tuple[Array, Array]:
         """Let every member learn, all or none; return answers and widths before each row."""
+        return self._mixed(self.member_scores(X, Y, weight, first, times), Y)
+
+    def member_scores(
+        self, X: Any, Y: Array, weight: Array, first: int, times: Array | None
+    ) -> Array:
+        """Let every member learn, all or none; return scores [rows][members][outputs] before.
+
+        In Y an output that is not there yet has NaN. What is made of the scores is not learned.
+        """
         scores = np.empty((len(Y), len(self.members), self.columns))
         with ExitStack() as calls:
             for part, held in self.parts:
@@ -303,7 +316,7 @@ class Mixture:
                 when = times if np.isfinite(part.rule.duration) else None
                 told, _ = part.learn_within(call, X, Y, weight, None, first, when)
                 scores[:, held] = self._by_member(told, held)
-        return self._mixed(scores, Y)
+        return scores
 
     def _learn_beside_device(
         self, X: Any, Y: Array, weight: Array, first: int, times: Array | None

@@ -70,12 +70,12 @@ class PrimalLearner(Learner):
         plain = isinstance(self.map, Coordinates) and not self.settings.average
         return plain and self.stepper.native() is not None
 
-    def insert_column(self, old: int) -> None:
-        """Make room for one more output, starting at 0."""
-        row = np.zeros((1, self.size + 1))
-        self.theta = np.concatenate([self.theta, row])
+    def insert_columns(self, old: int, count: int) -> None:
+        """Make room for more outputs, starting at 0."""
+        rows = np.zeros((count, self.size + 1))
+        self.theta = np.concatenate([self.theta, rows])
         if self.settings.average:
-            self.total = np.concatenate([self.total, row])
+            self.total = np.concatenate([self.total, rows])
 
     def remix(self, mixing: Array) -> None:
         """Replace the outputs' f by linear combinations of them, and of the average likewise."""

@@ -74,7 +74,7 @@ struct StepInput {
   const double* old_coef;            // [wide][old], actual units
   const double* diag;                // [old + rows]
   const int64_t* births;             // [old]
-  const double* y;                   // [rows][columns]
+  const double* y;                   // [rows][columns]; NaN: an output that is not there yet
   const double* weight;              // [rows]
   const double* eta;                 // [rows]
   const double* lam;                 // [rows] the regularisation
