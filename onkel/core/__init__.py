@@ -122,6 +122,7 @@ class Stepper:
         loss, rule = self.loss.native(), self.rule.native()
         if not has_lane() or loss is None or rule is None:
             return None
+        rule = rule._replace(most=self.rule.most)
         return _stepper(loss, rule, self.intercept, self.rule.needs_norm)
 
 

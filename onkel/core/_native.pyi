@@ -265,7 +265,13 @@ class Members:
 
 class Moments:
     def __init__(
-        self, seen: Doubles, mean: Doubles, variance: Doubles, horizon: float, plain: bool
+        self,
+        seen: Doubles,
+        mean: Doubles,
+        variance: Doubles,
+        horizon: float,
+        plain: bool,
+        steady: bool,
     ) -> None: ...
 
 class OneD:
@@ -411,6 +417,7 @@ class Rule:
         support_rate: float = ...,
         radius: float = ...,
         extra: float = ...,
+        most: float = ...,
     ) -> None: ...
     @property
     def code(self) -> int: ...

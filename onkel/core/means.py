@@ -1,7 +1,7 @@
 """Members' answers averaged row by row, by weights that follow their errors.
 
 With u the usual error of a target (the members' median error, averaged over the last 1000 rows or
-so), two joint experts answer
+so, where no row counts for more than 1000u), two joint experts answer
 
     ``median + u (sum of v_m f_m)``,  ``f_m = (p_m - median) / u``, clipped to 8,
 
@@ -170,7 +170,9 @@ class Plain:
         found, center, unit, f = self._answers(scores)
         out[:] = self._mean(found, center)
         trial = min(self.totals[2] + 1, HORIZON)
-        self.usual += (np.median(np.abs(scores.T - y[:, None]), axis=1) - self.usual) / trial
+        error = np.median(np.abs(scores.T - y[:, None]), axis=1)
+        most = np.where(self.usual > 0, HORIZON * self.usual, np.inf)  # no row rules the rest
+        self.usual += (np.minimum(error, most) - self.usual) / trial
         scale = REACH * self.usual[:, None]
         with np.errstate(over="ignore"):
             part = np.minimum(np.abs(found - y[:, None]) / np.where(scale > 0, scale, 1.0), 1.0)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from onkel import inputs, losses
 from onkel.core.chances import Chances
+from onkel.estimators import late
 from onkel.estimators.base import Estimator
 from onkel.estimators.chances import Outputs, Piece, led, linked, of_logits, of_odds, spread
 from onkel.estimators.classes import (
@@ -24,6 +25,7 @@ from onkel.estimators.classes import (
     sorted_labels,
 )
 from onkel.estimators.device import OnDevice
+from onkel.estimators.labels import checked
 from onkel.estimators.locks import locked
 from onkel.learner import Learner
 from onkel.saved import Saved
@@ -133,20 +135,7 @@ class BaseClassifier(Estimator):
         return self.predict([row])[0] if scores is None else lone.prediction(scores)
 
     def _labels(self, y: Any, warn: bool = True) -> Array:
-        y = inputs.as_vector(y, type(self).__name__, warn)
-        if y.dtype.kind == "f":
-            if not np.all(np.isfinite(y)):
-                raise ValueError("Input y contains NaN or infinity: every row needs a label.")
-            if np.any(y != np.floor(y)):
-                raise ValueError(
-                    "Unknown label type: continuous. A classifier takes labels, not measurements; "
-                    "for those use Regressor."
-                )
-        if y.dtype == object:
-            bad = [i for i, v in enumerate(y) if v is None or v != v]
-            if bad:
-                raise ValueError(f"Input y contains NaN or None at row {bad[0]}: give a label.")
-        return y
+        return checked(inputs.as_vector(y, type(self).__name__, warn))
 
     def _learn(
         self, X: Any, y: Any, classes: Any, sample_weight: Any, time: Any = None
@@ -189,6 +178,10 @@ class BaseClassifier(Estimator):
         edges = sorted({0, *firsts, len(y)})
         for start, stop in pairwise(edges):
             new = int(start in firsts)  # that row is predicted without its own class
+            coming = {i - start: label for i, label in firsts.items() if i >= start}
+            if new and late.worthwhile(learner, state, len(coming), weight[start:]):
+                came = late.Came(rows, y, weight, times, 0).part(start, len(y))
+                return [*pieces, *late.pieces(learner, link, state, came, coming)]
             if new:
                 pieces.append(self._before(learner, link, state, rows[start : start + 1]))
                 state.admit(firsts[start], Outputs(learner, link))
@@ -211,11 +204,12 @@ class BaseClassifier(Estimator):
 
     def _named(self, state: Classes, classes: Any, fresh: bool, y: Array) -> Classes:
         """Check the user's `classes` against the labels."""
+        classes = self._classes_named(classes)
         if fresh:
             state = Classes.given(classes)
         elif set(sorted_labels(classes)) != set(state.known):
             raise ValueError(
-                f"`classes={list(classes)!r}` is not the same as on last call to partial_fit, "
+                f"`classes={classes!r}` is not the same as on last call to partial_fit, "
                 f"was: {state.known!r}."
             )
         stray = [v for v in sorted_labels(y.tolist()) if v not in state.labels]
@@ -225,6 +219,13 @@ class BaseClassifier(Estimator):
                 "leave classes out and let classes appear on the way."
             )
         return state
+
+    def _classes_named(self, classes: Any) -> list[Any]:
+        """Return the user's `classes`, checked as labels are."""
+        listed = classes if isinstance(classes, np.ndarray) else list(classes)
+        labels = inputs.as_vector(listed, type(self).__name__, warn=False)
+        found: list[Any] = checked(labels, what="classes, place").tolist()
+        return found
 
     def _class_weights(self, state: Classes, y: Array) -> Array:
         counts = getattr(self, "class_count_", {})

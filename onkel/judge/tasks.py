@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from onkel.alerting import RecentScores
 from onkel.estimators import inside
 from onkel.estimators.regressor import BaseRegressor
+from onkel.inputs import RefusedRow
 from onkel.judge.ranks import ranks_at
 from onkel.judge.reasons import briefly, reason_of, worst
 from onkel.judge.rows import Rows, named
@@ -202,9 +203,15 @@ class Supervised(Judge):
 
     def __call__(self, model: Any, rows: Rows) -> Predicted:
         """Judge stretch by stretch; a model that knows nothing yet predicts None."""
-        places = [*rows.stretches()]
-        parts = [rows] if len(places) == 1 else [rows.part(place) for place in places]
-        return Predicted(self, rows, [self._stretch(model, part) for part in parts])
+        places, found = [*rows.stretches()], []
+        for place in places:
+            try:
+                part = rows if len(places) == 1 else rows.part(place)
+                found.append(self._stretch(model, part))
+            except RefusedRow as error:
+                before = Predicted(self, rows.part(slice(0, place.start)), found)
+                raise Halted(error, place.start, before) from None
+        return Predicted(self, rows, found)
 
     def _stretch(self, model: Any, rows: Rows) -> list[Any]:
         """Return, of rows that all have a target or all have none, one column per prediction."""
@@ -327,6 +334,30 @@ class Predicted:
         if known is None or (len(self.parts) == 1 and known[0]):
             return y
         return [v if there else None for v, there in zip(y, known.tolist(), strict=True)]
+
+
+class Halted(RefusedRow):
+    """A row was refused after the stretches before its own had been judged and learned.
+
+    Parameters
+    ----------
+    error : RefusedRow
+        Of the stretch.
+    learned : int
+        Rows before that stretch.
+    found : Predicted
+        What came of them.
+    """
+
+    found: Any
+
+    def __init__(self, error: RefusedRow, learned: int, found: Predicted) -> None:
+        super().__init__(str(error), learned + error.row)
+        self.learned, self.found = learned, found
+
+    def __reduce__(self) -> Any:
+        """Return how a copy is made: the refusal alone."""
+        return RefusedRow, (str(self), self.row)
 
 
 def forgets_by_clock(model: Any) -> bool:

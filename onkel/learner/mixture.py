@@ -172,6 +172,10 @@ class Mixture:
         """Add an output that starts at 0, to every member."""
         self._each(lambda part: part.add_column())
 
+    def add_outputs(self, count: int) -> None:
+        """Add outputs that start at 0, to every member; the blend is not told."""
+        self._each(lambda part: part.add_outputs(count))
+
     def mirror_column(self) -> None:
         """Turn the single output round, in every member."""
         self._each(lambda part: part.mirror_column())
@@ -288,10 +292,13 @@ class Mixture:
     def by_member(self, values: Array, held: list[int]) -> Array:
         return values.reshape(len(values), len(held), self.columns)
 
-    def _learn_parts(
+    def member_scores(
         self, X: Any, Y: Array, weight: Array, first: int, times: Array | None
-    ) -> tuple[Array, Array]:
-        """Let every member learn, all or none; return answers and widths before each row."""
+    ) -> Array:
+        """Let every member learn, all or none; return scores [rows][members][outputs] before.
+
+        In Y an output that is not there yet has NaN. What is made of the scores is not learned.
+        """
         scores = np.empty((len(Y), len(self.members), self.columns))
         with ExitStack() as calls:
             for part, held in self.parts:
@@ -300,7 +307,7 @@ class Mixture:
                 when = times if np.isfinite(part.rule.duration) else None
                 told, _ = part.learn_within(call, X, Y, weight, None, first, when)
                 scores[:, held] = self.by_member(told, held)
-        return self.mixed(scores, Y)
+        return scores
 
     def copy_of_mixing(self) -> Self:
         """Return a mixture of the same parts, whose mixing goes its own way."""
@@ -325,7 +332,7 @@ class Mixture:
         """Learn rows in order; return the mixture's scores and widths before each row."""
         if any(on_device(part) for part, _ in self.parts):
             return learn_beside_device(self, X, Y, weight, first, times)
-        return self._learn_parts(X, Y, weight, first, times)
+        return self.mixed(self.member_scores(X, Y, weight, first, times), Y)
 
     def mixed(self, scores: Array, Y: Array) -> tuple[Array, Array]:
         """Judge the members; return the mixture's answers and widths before each row."""

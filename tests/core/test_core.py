@@ -158,7 +158,7 @@ def arguments():
     panels = native.PanelsD(zeros(1, 3, LANES), zeros(LANES), zeros(1, 2, LANES), 0, 1)
     stepped = [zeros(1, len(Field)), *zeros(4, 4, 1), *zeros(3, 4, dtype=np.uint8)]
     return {
-        "Moments": (zeros(3), zeros(3), zeros(3), 10.0, True),
+        "Moments": (zeros(3), zeros(3), zeros(3), 10.0, True, False),
         "TermsD": (zeros(2, 3, LANES), zeros(2, LANES), *zeros(2, 2, 1, LANES),
                    zeros(2 * LANES, dtype=np.int64)),
         "BlockOutput": (zeros(4, 2), zeros(4, 2), zeros(4, dtype=np.uint8)),

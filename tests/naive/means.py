@@ -78,6 +78,8 @@ class Means:
         for o, wanted in enumerate(y):
             found, center, unit, f = self.experts(scores, o)
             error = middle([abs(row[o] - wanted) for row in scores])
+            if self.usual[o] > 0:
+                error = min(error, HORIZON * self.usual[o])  # no row rules the rest
             self.usual[o] += (error - self.usual[o]) / min(self.count, HORIZON)
             scale = REACH * self.usual[o]
             if scale > 0:

@@ -96,7 +96,9 @@ inline void learn_means_joint(const Means& s, size_t o, double target, MeansRoom
 inline void learn_target(const Means& s, const double* scores, size_t o, double y, double trial,
                          MeansRoom& r) {
   for (size_t i = 0; i < s.members; ++i) r.sizes[i] = std::fabs(scores[i * s.outputs + o] - y);
-  s.usual[o] += (median_of(r.sizes) - s.usual[o]) / trial;
+  double error = median_of(r.sizes);
+  if (s.usual[o] > 0) error = std::min(error, kMeansHorizon * s.usual[o]);  // no row rules the rest
+  s.usual[o] += (error - s.usual[o]) / trial;
   const double scale = kMeansReach * s.usual[o];
   for (size_t i = 0; scale > 0 && i < s.experts; ++i) {
     const double part = std::min(std::fabs(r.found[i] - y) / scale, 1.0);
