@@ -15,8 +15,8 @@ from onkel.inputs import RefusedRow
 from onkel.kernels import Kernel
 from onkel.learner.batch import Batch
 from onkel.learner.engine import Engine, Learned
-from onkel.learner.settings import Settings
 from onkel.learner.refusals import longest_step
+from onkel.learner.settings import Settings
 from onkel.learner.standardised import Standardised
 from onkel.learner.transaction import Transaction
 from onkel.losses import Loss

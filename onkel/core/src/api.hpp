@@ -58,8 +58,8 @@ struct Loss {
 };
 
 // A rule: NORMA's numbers (power: of the norm in the regulariser), the ball, and one number more
-// (ALMA: a of the self-tuning form, or 0; ROMMA: whether it is aggressive; both: see p); the longest
-// step, |coef| sqrt(k(x, x)).
+// (ALMA: a of the self-tuning form, or 0; ROMMA: whether it is aggressive; both: see p); the
+// longest step, |coef| sqrt(k(x, x)).
 struct Rule {
   RuleCode code;
   double threshold_rate, power, support_rate, radius, extra, most;

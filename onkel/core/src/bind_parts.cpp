@@ -88,12 +88,7 @@ Terms<T>::Terms(const Out<T>& panels, const Out<T>& norms, const Out<double>& co
 
 Moments::Moments(const Out<double>& seen, const Out<double>& mean, const Out<double>& variance,
                  double horizon, bool plain, bool steady)
-    : seen(seen),
-      mean(mean),
-      variance(variance),
-      horizon(horizon),
-      plain(plain),
-      steady(steady) {
+    : seen(seen), mean(mean), variance(variance), horizon(horizon), plain(plain), steady(steady) {
   require(seen.size() == mean.size() && variance.size() == mean.size(),
           "seen, mean and variance need one number per column");
 }
