@@ -293,7 +293,7 @@ def same_length(X: Sequence[Any] | Any, y: Any) -> None:
 
 def labels_of(y: Sequence[Any]) -> Array:
     """Return a list as an array of a common type, or of objects where one would merge labels."""
-    kinds = {isinstance(v, str) for v in y}
+    kinds = {issubclass(kind, str) for kind in set(map(type, y))}
     if kinds == {True}:
         return text_array(y)
     if len(kinds) < 2:
@@ -314,8 +314,7 @@ def text_array(texts: Sequence[str]) -> Array:
     >>> text_array(["a", "b"]).dtype, text_array(["a", "b" * 1000]).dtype
     (dtype('<U1'), dtype('O'))
     """
-    longest = max(map(len, texts), default=0)
-    if longest > WIDEST or "\0" in "".join(texts):
+    if any(len(text) > WIDEST or "\0" in text for text in set(texts)):
         return _objects(texts)
     return np.array(texts, dtype=str)
 

@@ -115,8 +115,8 @@ def sums(
 def moments(rows: Array, fade: Array, into: Running) -> None:
     """Running mean and population variance, of rows that weigh 1/min(seen, horizon); in place.
 
-    Steady ones take a value further from the mean than 10 000 spreads for one that doubles the
-    spread (variance that is rounding is none).
+    Steady ones take a value further from the mean than 10 000 spreads for one that widens the
+    spread by an eighth, or more in the first hundred rows (variance that is rounding is none).
     """
     seen, mean, variance, horizon, _, steady = into
     for i, x in enumerate(rows):
@@ -127,7 +127,8 @@ def moments(rows: Array, fade: Array, into: Running) -> None:
         delta = np.where(came, x - mean, 0.0)
         if steady:
             absurd = (delta**2 > 1e8 * variance) & (variance > 1e-29 * mean**2)
-            held = np.copysign(np.sqrt(3.0 * variance / np.where(came, share, 1.0)), delta)
+            held = np.sqrt((16.0 + 0.25 / np.where(came, share, 1.0)) * variance)
+            held = np.copysign(held, delta)
             delta = np.where(absurd, held, delta)
         move = share * delta
         mean += move
@@ -301,7 +302,7 @@ def _is_finite(rule: Any, state: Array, scores: Array, coefs: Array, kxx: float)
     become before (it does not go far beyond): no row is refused for what another one has done.
     """
     sizes, steps = np.abs([scores, state[:, Field.NORM2], state[:, Field.OFFSET]]), np.abs(coefs)
-    short = steps * max(kxx, 1.0) ** 0.5 <= rule.most
+    short = steps**2 * max(kxx, 1.0) <= rule.most**2
     back = steps * kxx <= BACK * np.abs(scores)
     return bool(np.all(short | back) and np.all(sizes < 1e300) and np.all(steps < 1e150))
 

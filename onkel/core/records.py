@@ -188,4 +188,4 @@ class Running(NamedTuple):
     plain: bool
     """Whether all rows are whole; else NaN is a value that has not come."""
     steady: bool = False
-    """Whether an absurd value counts as one that doubles the spread."""
+    """Whether an absurd value counts as one that widens the spread by an eighth."""

@@ -20,7 +20,7 @@ from onkel.estimators.regressor import BaseRegressor
 from onkel.inputs import RefusedRow
 from onkel.judge.ranks import ranks_at
 from onkel.judge.reasons import briefly, reason_of, worst
-from onkel.judge.rows import Rows, named
+from onkel.judge.rows import Halted, Rows, named
 from onkel.scaling import Moments
 
 Array = NDArray[Any]
@@ -334,30 +334,6 @@ class Predicted:
         if known is None or (len(self.parts) == 1 and known[0]):
             return y
         return [v if there else None for v, there in zip(y, known.tolist(), strict=True)]
-
-
-class Halted(RefusedRow):
-    """A row was refused after the stretches before its own had been judged and learned.
-
-    Parameters
-    ----------
-    error : RefusedRow
-        Of the stretch.
-    learned : int
-        Rows before that stretch.
-    found : Predicted
-        What came of them.
-    """
-
-    found: Any
-
-    def __init__(self, error: RefusedRow, learned: int, found: Predicted) -> None:
-        super().__init__(str(error), learned + error.row)
-        self.learned, self.found = learned, found
-
-    def __reduce__(self) -> Any:
-        """Return how a copy is made: the refusal alone."""
-        return RefusedRow, (str(self), self.row)
 
 
 def forgets_by_clock(model: Any) -> bool:

@@ -49,11 +49,11 @@ class Refusals:
             )
 
     def refuse_step(self, row: int, score: Array) -> None:
-        advice = "Its values are too large"
+        advice = "Its values, or its target, are too large"
         if hasattr(self.settings.rule, "learning_rate"):
-            advice = (
-                "The learning rate is too large for this loss and kernel, or the inputs are: lower "
-                "learning_rate, or use a loss with bounded slope"
+            advice += (
+                ". Where it is like the others the learning rate is too large for this loss and "
+                "kernel: lower learning_rate, or use a loss with bounded slope"
             )
         raise RefusedRow(
             f"Row {row}: the step leaves the floating range (score {score.tolist()}). {advice}"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from helpers.runs_of import environment
 
-from onkel import Classifier, KernelClassifier, LinearClassifier, files
+from onkel import Classifier, KernelClassifier, LinearClassifier, core, files
 from onkel.inputs import RefusedRow
 
 BIG = 2**53
@@ -80,6 +80,7 @@ def test_what_is_no_label_is_refused_by_its_row(rng, y, message):
         KernelClassifier().partial_fit(X[:1], ["a"], classes=y)
 
 
+@pytest.mark.skipif(not core.has_lane(), reason="as many rows in NumPy take their time")
 def test_a_long_label_takes_its_own_room_and_no_more():
     code = (
         "import resource, numpy as np; from onkel import KernelClassifier\n"

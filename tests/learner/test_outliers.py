@@ -1,4 +1,4 @@
-"""One absurd row among ordinary ones: refused by number, or learned; what follows is as good."""
+"""One absurd row among ordinary ones: refused, or learned; what follows is as good."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_moments_follow_values_that_stay_but_no_single_one(rng, gaps):
     assert steady.spread() == plain.spread()  # ordinary values: the same bits
     before = float(steady.spread()[0])
     steady.update(np.array([[1e20]]))
-    assert float(steady.spread()[0]) == pytest.approx(2 * before, rel=1e-2)
+    assert float(steady.spread()[0]) == pytest.approx(1.25**0.5 * before, rel=2e-2)
     assert abs(float(steady.mean[0]) - 3.0) < 1.0
     steady.update(np.full((3000, 1), 1e20) + rng.normal(size=(3000, 1)) * 1e19)
     assert float(steady.mean[0]) == pytest.approx(1e20, rel=0.05)

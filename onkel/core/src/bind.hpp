@@ -164,7 +164,7 @@ struct Ring {
 // Running moments (onkel/scaling.py), updated in place. `seen` is the weight of all rows so far,
 // one number per column. Where all rows are whole (`plain`) one number stands for all columns;
 // else NaN is a value that has not come. Where they are `steady` an absurd value counts as one that
-// doubles the spread.
+// widens the spread by an eighth.
 struct Moments {
   Moments(const Out<double>& seen, const Out<double>& mean, const Out<double>& variance,
           double horizon, bool plain, bool steady);
@@ -182,8 +182,8 @@ struct Moments {
     double *n = seen.data(), *m = mean.data(), *v = variance.data();
     const auto enter = [&](size_t j, double share, bool held) {
       double delta = static_cast<double>(x[j]) - m[j];
-      if (held && absurd(delta, m[j], v[j]))  // by so much the spread doubles
-        delta = std::copysign(std::sqrt(3 * v[j] / share), delta);
+      if (held && absurd(delta, m[j], v[j]))  // the spread widens by an eighth, or more at first
+        delta = std::copysign(std::sqrt((16 + 0.25 / share) * v[j]), delta);
       const double move = share * delta;
       m[j] += move;
       v[j] = (1.0 - share) * (v[j] + move * delta);

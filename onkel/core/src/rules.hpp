@@ -192,9 +192,10 @@ inline double mean_of(const Loss& loss, const double* s, double sum, double* lim
 // go far beyond): so no row is refused for what another one has done.
 constexpr double kBack = 4;
 inline bool is_finite(const Rule& rule, const double* s, double score, double coef, double kxx) {
-  const double size = std::fabs(coef), at = size * (kxx > 1 ? std::sqrt(kxx) : 1);
-  return (at <= rule.most || size * kxx <= kBack * std::fabs(score)) && std::fabs(score) < 1e300 &&
-         size < 1e150 && s[onkel::kFieldNorm2] < 1e300 && std::fabs(s[onkel::kFieldOffset]) < 1e300;
+  const double size = std::fabs(coef), square = size * size * (kxx > 1 ? kxx : 1);
+  const bool fits = square <= rule.most * rule.most || size * kxx <= kBack * std::fabs(score);
+  return fits && std::fabs(score) < 1e300 && size < 1e150 && s[onkel::kFieldNorm2] < 1e300 &&
+         std::fabs(s[onkel::kFieldOffset]) < 1e300;
 }
 
 }  // namespace

@@ -90,8 +90,8 @@ def without(block: Block, refused: dict[int, str]) -> Block:
     if not refused:
         return block
     left = block.part(np.array([i for i in range(len(block.rows)) if i not in refused], np.int64))
-    more = [_bad(block, int(block.rows[i]), why) for i, why in refused.items()]
-    left.bad = sorted([*block.bad, *more], key=lambda b: b.row)
+    bad = [_bad(block, int(block.rows[i]), why) for i, why in refused.items()]
+    left.bad = sorted([*block.bad, *bad], key=lambda b: b.row)
     return left
 
 
