@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
+from dataclasses import dataclass
 from typing import Any
 
 from onkel.inputs import LARGEST
@@ -27,6 +28,17 @@ class BadRow(ValueError):
     """A row that cannot be read; the message is the reason."""
 
 
+@dataclass(frozen=True)
+class Odd:
+    """A cell that holds what nobody can use, and what that is."""
+
+    what: str
+
+
+def _kind_of(value: Any) -> str:
+    return value.what if isinstance(value, Odd) else type(value).__name__
+
+
 def is_missing(value: Any) -> bool:
     """Whether a cell holds nothing.
 
@@ -35,9 +47,9 @@ def is_missing(value: Any) -> bool:
     >>> is_missing(" NA "), is_missing(None), is_missing(0.0)
     (True, True, False)
     """
-    if value is None:
-        return True
-    return isinstance(value, str) and value.strip() in _MISSING
+    if isinstance(value, str):
+        return value.strip() in _MISSING
+    return value is None or (isinstance(value, float) and value != value)
 
 
 def number(value: Any, column: str = "?") -> float:
@@ -62,7 +74,7 @@ def number(value: Any, column: str = "?") -> float:
             return _in_range(float(value), column)
         except OverflowError:
             raise BadRow(f"column {column!r}: a number too large") from None
-    raise BadRow(f"column {column!r}: {type(value).__name__} where a number was expected")
+    raise BadRow(f"column {column!r}: {_kind_of(value)} where a number was expected")
 
 
 def _in_range(value: float, column: str) -> float:
@@ -79,12 +91,17 @@ def target(value: Any, column: str = "?") -> float:
     return found
 
 
+def number_or_nan(value: Any) -> float:
+    """Return a cell as a number, NaN where it holds nothing or something else."""
+    try:
+        return number(value)
+    except BadRow:
+        return math.nan
+
+
 def is_number(value: Any) -> bool:
     """Whether a cell holds a number (nothing is none)."""
-    try:
-        return not is_missing(value) and not math.isnan(number(value))
-    except BadRow:
-        return False
+    return not math.isnan(number_or_nan(value))
 
 
 def seconds(value: Any, column: str = "?") -> float:
@@ -119,16 +136,28 @@ def label(value: Any, whole: bool, column: str = "?") -> Any:
     >>> label("1", whole=True), label(" cat ", whole=False), label("", whole=False)
     (1, 'cat', None)
     """
-    if value is None or (isinstance(value, str) and (not value.strip() or is_missing(value))):
+    if is_missing(value):
         return None
     if not whole:
         return _text(value, column)
-    found = number(value, column)
+    found = _exactly(value, column)
     if abs(found) > LARGEST_LABEL:
         raise BadRow(f"column {column!r}: {found!r} is no label; whole numbers go up to 2**53")
     if found != int(found):
         raise BadRow(f"column {column!r}: {found!r} is no label; the others are whole numbers")
     return int(found)
+
+
+_WHOLE = re.compile(r"[+-]?[0-9]{1,30}")
+
+
+def _exactly(value: Any, column: str) -> float:
+    """Return a number; a whole one with all its digits, for two of them may round to one."""
+    found = number(value, column)
+    if isinstance(value, int):
+        return value
+    exact = isinstance(value, str) and _WHOLE.fullmatch(value.strip())
+    return int(value) if exact else found
 
 
 def _text(value: Any, column: str) -> str:
@@ -138,7 +167,7 @@ def _text(value: Any, column: str) -> str:
         return "true" if value else "false"
     if isinstance(value, (int, float)):
         return repr(value)
-    raise BadRow(f"column {column!r}: {type(value).__name__} where a label was expected")
+    raise BadRow(f"column {column!r}: {_kind_of(value)} where a label was expected")
 
 
 def key(value: Any, column: str = "?") -> str:
