@@ -71,7 +71,7 @@ def test_marks_become_rarer_and_never_many() -> None:
     found = Trail()
     for i in range(1, 2000):
         found.add(bytes(trail.FIRST // 8))
-        found.digest(i * trail.FIRST // 8)
+        found.sum(i * trail.FIRST // 8)
     marks = [at for at, _ in found.upto(1999 * trail.FIRST // 8)["marks"]]
     assert trail.MOST // 2 <= len(marks) < trail.MOST and set(np.diff(marks)) == {8 * trail.FIRST}
 
@@ -154,16 +154,16 @@ def test_a_trail_knows_bytes_wherever_they_were_cut(rng) -> None:
     truth = Trail()
     truth.add(data)
     ends = sorted(rng.integers(0, 5000, 40).tolist())
-    known = [truth.digest(end) for end in ends]
+    known = [truth.sum(end) for end in ends]
     other, at = Trail(), 0
-    for end, digest in zip(ends, known, strict=True):
+    for end, total in zip(ends, known, strict=True):
         while at < end:  # one piece beyond what is asked for, some of them within a long line
             step = int(rng.integers(1, 300))
             other.add(data[at : at + step])
             at += step
             if at < end and rng.random() < 0.5:
                 other.leap()
-        assert other.digest(end) == digest
+        assert other.sum(end) == total
 
 
 # -- the last line -----------------------------------------------------------------------------

@@ -67,9 +67,9 @@ class FileFeed(Feed):
     path : path
         Of the file.
     position : dict, optional
-        Of an earlier run; what it has read is looked at once more, if it is known by a digest.
+        Of an earlier run; what it has read is looked at once more, if it is known by a checksum.
     durable : bool
-        Whether what is read becomes known by a digest.
+        Whether what is read becomes known by a checksum.
     """
 
     returns = True
@@ -119,9 +119,9 @@ class FileFeed(Feed):
     def _retrace(self, position: dict[str, Any]) -> None:
         assert self.trail is not None
         before = 0
-        for at, digest in [*position["marks"], (position["offset"], position["read"])]:
+        for at, known in [*position["marks"], (position["offset"], position["read"])]:
             self._skip_to(at)
-            if not self.trail.digest(at).startswith(digest):
+            if self.trail.sum(at) != known:
                 raise SourceError(
                     f"{self.path} was changed since it was read: between its bytes {before} and "
                     f"{at} stands something else. Rows behind it would be read in the wrong "
@@ -186,7 +186,7 @@ class PipeFeed(Feed):
     position : dict, optional
         Of an earlier run: as much is skipped, for the pipe begins anew.
     durable : bool
-        Whether what comes will come again in a later run, and becomes known by a digest.
+        Whether what comes will come again in a later run, and becomes known by a checksum.
     """
 
     live = True
@@ -227,8 +227,8 @@ class PipeFeed(Feed):
             raise SourceError("The pipe brought less than what was read of it before.")
         if self.trail is not None:
             self.trail.add(known)
-            digest = self.trail.digest(self.offset - self._left)
-            if not self._left and digest != self._known.get("read", digest):
+            found_sum = self.trail.sum(self.offset - self._left)
+            if not self._left and found_sum != self._known.get("read", found_sum):
                 raise SourceError(
                     f"The pipe brought something else than before in its first {self.offset} "
                     "bytes. Give what was read then, or another --state to read this anew."

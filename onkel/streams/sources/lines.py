@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from onkel.streams.sources.feed import Feed
 
@@ -38,8 +38,7 @@ class Taken:
     """Whether the present file has no more."""
 
 
-@dataclass(frozen=True)
-class Looked:
+class Looked(NamedTuple):
     """A row that was looked at and is still to be taken, and what is known behind it."""
 
     text: bytes
@@ -232,7 +231,7 @@ class Lines:
         del self._ready[: self._at]
         self._at, self._unfit = 0, self._unfit and bool(self._ready)
         if self.feed.trail is not None:
-            self.feed.trail.digest(self.offset)  # what is behind us need not be kept there
+            self.feed.trail.sum(self.offset)  # what is behind us need not be kept there
         if not found:
             self._finish()
         elif not self._ready and self._is_blank(found):

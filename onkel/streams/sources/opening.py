@@ -48,7 +48,7 @@ class Reading:
     """A live source that brings nothing for so many seconds before its first row has none."""
     durable: bool = False
     """Whether a later run goes on from a position, as those with a state do: what was read is then
-    known by a digest, and a last line without an end is left for that run."""
+    known by a checksum, and a last line without an end is left for that run."""
     stop: Callable[[], bool] | None = None
     """Asked while the first rows are waited for: True raises `Stopped`."""
 
