@@ -58,6 +58,7 @@ def reading_of(task: str, options: dict[str, Any]) -> Reading:
         options["format_"], options["delimiter"], options["header"], options["features"],
         options["follow"], options["replay"], _block(task, options), options["longest"],
         roles=roles, rules=Rules(gaps=options["missing"] == "mean", ordered=ordered),
+        durable=options["state"] is not None,
     )  # fmt: skip
 
 

@@ -108,6 +108,8 @@ def beginning(text: bytes) -> str:
 
 MOST, LEAST, NUMBERS = 16384, 1024, 2**17
 """Rows in a block, and how many numbers they should be at most."""
+ROOM = 2**24
+"""How many numbers they are at most, however few rows that makes: 128 MiB."""
 
 
 def rows_for(features: int) -> int:
@@ -122,6 +124,17 @@ def rows_for(features: int) -> int:
     while rows > LEAST and rows * features > NUMBERS:
         rows //= 2
     return rows
+
+
+def most_rows(features: int) -> int:
+    """Return how many rows a block has at most, whoever asks for more: few, where rows are huge.
+
+    Examples
+    --------
+    >>> most_rows(8), most_rows(16384), most_rows(100_000), most_rows(10**9)
+    (2097152, 1024, 167, 1)
+    """
+    return max(ROOM // max(features, 1), 1)
 
 
 EARLY = 64

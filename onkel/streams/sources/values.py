@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
+from dataclasses import dataclass
 from typing import Any
 
 from onkel.inputs import EXACT, LARGEST
@@ -30,6 +31,17 @@ class BadRow(ValueError):
     """A row that cannot be read; the message is the reason."""
 
 
+@dataclass(frozen=True)
+class Odd:
+    """A cell that holds what nobody can use, and what that is."""
+
+    what: str
+
+
+def _kind_of(value: Any) -> str:
+    return value.what if isinstance(value, Odd) else type(value).__name__
+
+
 def is_missing(value: Any) -> bool:
     """Whether a cell holds nothing.
 
@@ -38,9 +50,9 @@ def is_missing(value: Any) -> bool:
     >>> is_missing(" NA "), is_missing(None), is_missing(0.0)
     (True, True, False)
     """
-    if value is None or value != value:
-        return True
-    return isinstance(value, str) and value.strip() in _MISSING
+    if isinstance(value, str):
+        return value.strip() in _MISSING
+    return value is None or (isinstance(value, float) and value != value)
 
 
 def number(value: Any, column: str = "?") -> float:
@@ -65,7 +77,7 @@ def number(value: Any, column: str = "?") -> float:
             return _in_range(float(value), column)
         except OverflowError:
             raise BadRow(f"column {column!r}: a number too large") from None
-    raise BadRow(f"column {column!r}: {type(value).__name__} where a number was expected")
+    raise BadRow(f"column {column!r}: {_kind_of(value)} where a number was expected")
 
 
 def _in_range(value: float, column: str) -> float:
@@ -82,12 +94,17 @@ def target(value: Any, column: str = "?") -> float:
     return found
 
 
+def number_or_nan(value: Any) -> float:
+    """Return a cell as a number, NaN where it holds nothing or something else."""
+    try:
+        return number(value)
+    except BadRow:
+        return math.nan
+
+
 def is_number(value: Any) -> bool:
     """Whether a cell holds a number (nothing is none)."""
-    try:
-        return not is_missing(value) and not math.isnan(number(value))
-    except BadRow:
-        return False
+    return not math.isnan(number_or_nan(value))
 
 
 def seconds(value: Any, column: str = "?") -> float:
@@ -164,7 +181,7 @@ def _text(value: Any, column: str) -> str:
         return "true" if value else "false"
     if isinstance(value, (int, float)):
         return repr(value)
-    raise BadRow(f"column {column!r}: {type(value).__name__} where a label was expected")
+    raise BadRow(f"column {column!r}: {_kind_of(value)} where a label was expected")
 
 
 def key(value: Any, column: str = "?") -> str:
