@@ -121,6 +121,12 @@ class Frame:
         """Whether stored rows need no change from `old`."""
         return np.array_equal(self.unit, old.unit) and np.array_equal(self.center, old.center)
 
+    @property
+    def sound(self) -> bool:
+        """Whether all its numbers are as a file must have them."""
+        positive = bool(np.all(self.unit > 0) and np.all(self.width > 0))
+        return positive and all(np.all(np.isfinite(getattr(self, name))) for name in _VECTORS)
+
     def dump(self) -> dict[str, Any]:
         """Return what a file must hold of the frame."""
         return {name: getattr(self, name) for name in _VECTORS}

@@ -321,6 +321,10 @@ class DenseTerms:
         frame = self.frame.left_behind(np.asarray(x, np.float64), recent)
         return self if frame is None else self.reframed(frame)
 
+    def sound(self) -> bool:
+        """Whether rows are numbers and coefficients finite, as a file must have them."""
+        return bool(np.all(np.isfinite(self.coef)) and not np.any(np.isnan(self.panels)))
+
     def copy(self) -> Self:
         """Return an independent copy."""
         other = object.__new__(type(self))

@@ -173,6 +173,16 @@ inline Move decide(const Loss& loss, const Rule& rule, double p, bool intercept,
   return m;
 }
 
+// Whether an output's state is well inside the floating range (its loss and risk are only reported,
+// and may leave it), and so is what was shown.
+inline bool is_sound(const double* s, double shown) {
+  bool sound = std::fabs(shown) < onkel::kMostState;
+  for (int64_t i = 0; i < onkel::kFields; ++i)
+    sound &=
+        i == onkel::kFieldLoss || i == onkel::kFieldRisk || std::fabs(s[i]) < onkel::kMostState;
+  return sound;
+}
+
 inline double limit_of(const Loss& loss, const double* s) {
   return s[loss.code == LossCode::kNovelty ? onkel::kFieldAlert : onkel::kFieldThreshold];
 }
