@@ -25,13 +25,16 @@ from onkel.estimators.classes import (
 )
 from onkel.estimators.device import OnDevice
 from onkel.estimators.locks import locked
-from onkel.learner import Learner
+from onkel.learner import Learner, Settings
 from onkel.saved import Saved
 
 if TYPE_CHECKING:
     from onkel.explain import ClassExplanation
 
 Array = NDArray[Any]
+
+LABELS = (bool, int, float, str, bytes, np.bool_, np.integer, np.floating)
+"""What a label may be."""
 
 
 class BaseClassifier(Estimator):
@@ -47,6 +50,15 @@ class BaseClassifier(Estimator):
     """Whether the learner's scores are odds, of all classes together."""
     _lone_classes: LoneClasses | None = None
     """The classes as single rows need them, while no new one comes."""
+
+    # -- parameters ----------------------------------------------------------------------------
+
+    def _settings(self) -> Settings:
+        """Check every parameter; a class weight is for a label that there can be."""
+        settings, nothing = super()._settings(), np.zeros(0)
+        class_weights(type(self).__name__, self.class_weight, {}, 0, nothing)
+        check_labels([*self.class_weight] if isinstance(self.class_weight, dict) else [])
+        return settings
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -143,9 +155,9 @@ class BaseClassifier(Estimator):
                     "for those use Regressor."
                 )
         if y.dtype == object:
-            bad = [i for i, v in enumerate(y) if v is None or v != v]
-            if bad:
-                raise ValueError(f"Input y contains NaN or None at row {bad[0]}: give a label.")
+            check_labels(y)
+        elif y.dtype.kind not in "biufUS":
+            check_labels(y[:1].tolist())
         return y
 
     def _learn(
@@ -159,9 +171,12 @@ class BaseClassifier(Estimator):
         inputs.same_length(rows, y)
         weight = inputs.weights_of(sample_weight, len(rows))
         state = Classes([], False) if fresh else self._classes.copy()
+        if y.dtype == bool and any(type(v) is int and v >= 2**63 for v in state.labels):
+            y = y.astype(object)  # NumPy compares truth values with whole numbers of 63 bits only
         if classes is not None:
             state = self._named(state, classes, fresh, y[weight > 0])
-        weight = weight * self._class_weights(state, y)
+        with np.errstate(over="ignore"):  # what becomes infinite is refused
+            weight = weight * self._class_weights(state, y)
         live = np.flatnonzero(weight > 0)  # a row of weight 0 brings no class either
         firsts = {int(live[i]): label for i, label in first_rows(y[live], state).items()}
         if fresh:
@@ -211,6 +226,7 @@ class BaseClassifier(Estimator):
 
     def _named(self, state: Classes, classes: Any, fresh: bool, y: Array) -> Classes:
         """Check the user's `classes` against the labels."""
+        check_labels(classes)
         if fresh:
             state = Classes.given(classes)
         elif set(sorted_labels(classes)) != set(state.known):
@@ -255,8 +271,11 @@ class BaseClassifier(Estimator):
         self._link = None
         if self._needs_link(self._learner):
             self._link = Chances.restored(saved.inside("link"), 1, self._learner.columns)
+            if self._link.count[0] > self._learner.t:
+                raise saved.refuse("link.count", f"must be {self._learner.t} at most")
         counted, counts = saved.items("counted"), saved.items("counts", int)
-        if len({*counted}) != len(counts) or any(n < 1 for n in counts):
+        check_labels(counted)
+        if len({*counted}) != len(counts) or any(not 1 <= n <= self._learner.t for n in counts):
             raise saved.refuse("counts", "must be at least 1, one for each label counted")
         self.class_count_ = dict(zip(counted, counts, strict=True))
 
@@ -339,6 +358,18 @@ class BaseClassifier(Estimator):
         tags.estimator_type = "classifier"
         tags.classifier_tags = ClassifierTags()
         return tags
+
+
+def check_labels(labels: Any) -> None:
+    """Refuse what no label is: nothing, NaN, and what no file could hold."""
+    for i, v in enumerate(labels):
+        if v is None or (isinstance(v, (float, np.floating)) and v != v):
+            raise ValueError(f"Input y contains NaN or None at row {i}: give a label.")
+        if not isinstance(v, LABELS):
+            raise ValueError(
+                f"Unknown label type: {type(v).__name__} ({v!r:.60}) at row {i}. A label is a "
+                "whole number, a text or True or False; turn others into texts."
+            )
 
 
 class KernelClassifier(OnDevice, BaseClassifier):
