@@ -138,8 +138,10 @@ class Targets:
     @property
     def sound(self) -> bool:
         """Whether units are as a file must have them: finite, and above 0."""
-        units = np.stack([self.center, self.spread])
-        return bool(np.all(np.isfinite(units)) and np.all(self.spread > 0))
+        if not self.active:
+            return True
+        finite = np.isfinite(self.center + self.spread).all()
+        return bool(finite and self.spread.min(initial=1.0) > 0)
 
     def dump(self) -> dict[str, Any]:
         """Return what a file must hold of the targets' units."""

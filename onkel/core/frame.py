@@ -124,8 +124,9 @@ class Frame:
     @property
     def sound(self) -> bool:
         """Whether all its numbers are as a file must have them."""
-        positive = bool(np.all(self.unit > 0) and np.all(self.width > 0))
-        return positive and all(np.all(np.isfinite(getattr(self, name))) for name in _VECTORS)
+        least = np.minimum(self.unit, self.width).min(initial=1.0)
+        total = sum(getattr(self, name) for name in _VECTORS)
+        return bool(least > 0 and np.isfinite(total).all())
 
     def dump(self) -> dict[str, Any]:
         """Return what a file must hold of the frame."""

@@ -267,10 +267,6 @@ class Field(IntEnum):
     """Trials at which f got a new term."""
 
 
-REPORTED = (Field.LOSS, Field.RISK)
-"""Sums that may leave the floating range: nothing is decided by them."""
-
-
 # -- what losses and rules say ----------------------------------------------------------------
 
 
