@@ -79,7 +79,7 @@ class CoolDown:
     """Rows of the present pause that are still to come."""
 
     def __post_init__(self) -> None:
-        _ROWS.check("CoolDown", "rows", self.rows)
+        self.rows = _ROWS.check("CoolDown", "rows", self.rows)
 
     def update(self, alerts: Any) -> Array:
         """Return which of the next rows' alerts are shown."""
@@ -88,7 +88,7 @@ class CoolDown:
         at = int(np.searchsorted(where, start))
         while at < len(where):
             shown[where[at]] = True
-            start = int(where[at]) + 1 + int(self.rows)
+            start = int(where[at]) + 1 + self.rows
             at = int(np.searchsorted(where, start))
         self.left = max(start - len(flags), 0)
         return shown
@@ -149,7 +149,7 @@ class Episodes:
     """The episode that may still go on."""
 
     def __post_init__(self) -> None:
-        _ROWS.check("Episodes", "gap", self.gap)
+        self.gap = _ROWS.check("Episodes", "gap", self.gap)
 
     def update(self, alerts: Any, values: Any) -> list[Episode]:
         """Take the next rows; return the episodes that ended, as soon as that is certain."""
@@ -216,31 +216,36 @@ class RecentScores:
 
     size: int
     values: Array = field(default_factory=lambda: np.zeros(0))
-    """A ring of `size` places."""
+    """A ring of `size` places; of as many as are needed, before there are so many scores."""
     at: int = 0
     """Where the next score goes."""
     count: int = 0
     """Places that are taken."""
 
     def __post_init__(self) -> None:
-        _SIZE.check("RecentScores", "size", self.size)
-        if len(self.values) != self.size:
-            self.values = np.zeros(int(self.size))
+        self.size = _SIZE.check("RecentScores", "size", self.size)
 
     def dump(self) -> dict[str, Any]:
-        """Return what a file must hold of the scores."""
-        return {"values": self.values.copy(), "at": int(self.at), "count": int(self.count)}
+        """Return what a file must hold of the scores: those that there are."""
+        return {"size": self.size, "values": self.values[: self.count].copy(), "at": self.at}
 
     @classmethod
     def restored(cls, saved: Saved) -> RecentScores:
         """Return the scores that a file holds."""
-        values = saved.array("values", (None,), np.float64)
-        size = len(values)
-        at, count = saved.whole("at", high=max(size - 1, 0)), saved.whole("count", high=size)
-        if np.any(values[count:]) or (count < size and at != count):
-            raise saved.refuse("count", "does not fit the scores")
+        size, values = saved.whole("size", low=1, high=2**31), saved.array("values", (None,), float)
+        count = len(values)
+        at = saved.whole("at", high=size - 1)
+        if count > size or (count < size and at != count):
+            raise saved.refuse("at", f"does not fit {count} of {size} scores")
         saved.finish()
         return cls(size, values, at, count)
+
+    def _make_room(self, count: int) -> None:
+        """Let the ring grow so that it holds so many scores, or all that it ever will."""
+        wanted = min(count, self.size)
+        if wanted > len(self.values):
+            more = min(max(wanted, 2 * len(self.values), 16), self.size) - len(self.values)
+            self.values = np.concatenate([self.values, np.zeros(more)])
 
     def in_order(self) -> Array:
         """Return the remembered scores, oldest first."""
@@ -257,6 +262,8 @@ class RecentScores:
     def add(self, score: float) -> None:
         """Remember one score."""
         at = self.at
+        if at >= len(self.values):
+            self._make_room(at + 1)
         self.values[at] = score
         self.at = at + 1 if at + 1 < self.size else 0
         if self.count < self.size:
@@ -265,8 +272,9 @@ class RecentScores:
     def extend(self, scores: Any) -> None:
         """Remember scores, in order."""
         came = np.asarray(scores, np.float64)
-        last = came[-int(self.size) :]
+        last = came[-self.size :]
         end = self.at + len(came)  # where single ones would have led to
+        self._make_room(self.count + len(last))
         self.values[(end - len(last) + np.arange(len(last))) % self.size] = last
         self.at = int(end % self.size)
         self.count = int(min(self.count + len(last), self.size))

@@ -69,11 +69,16 @@ class Accept:
         below = value < self.high if self.high_open else value <= self.high
         return bool(above and below)
 
-    def check(self, owner: str, name: str, value: Any) -> None:
-        """Raise a ValueError that names the field, what is accepted, what came, what to do."""
+    def check(self, owner: str, name: str, value: Any) -> Any:
+        """Return the value, a whole number as an int, whatever it came as (``1000.0``).
+
+        Raise a ValueError that names the field, what is accepted, what came, what to do.
+        """
         if not self.fits(value):
             hint = f" {self.hint}" if self.hint else ""
             raise ValueError(f"{owner}: {name} must be {self.describe()}; got {value!r}.{hint}")
+        number = isinstance(value, (float, np.integer, np.floating))
+        return int(value) if self.whole and number else value
 
 
 POSITIVE = Accept(low=0, low_open=True, high_open=True)
@@ -90,7 +95,8 @@ class Part:
 
     def __post_init__(self) -> None:
         for name, accept in self._accepts.items():
-            accept.check(type(self).__name__, name, getattr(self, name))
+            value = accept.check(type(self).__name__, name, getattr(self, name))
+            object.__setattr__(self, name, value)
 
     @classmethod
     def accepts(cls, name: str) -> Accept:

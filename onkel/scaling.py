@@ -15,6 +15,8 @@ from onkel.saved import Saved
 Array = NDArray[Any]
 
 SMALLEST_SPREAD = 1e-290
+MOST_MEAN, MOST_VARIANCE = 1.001e152, 4.01e304
+"""Of inputs up to 1e152 (and targets, which are less), but for rounding."""
 
 
 NOTHING = np.zeros(0)
@@ -81,6 +83,8 @@ class Moments:
         self.mean = saved.array("mean", (columns,), np.float64)
         self.variance = saved.array("variance", (columns,), np.float64, low=0.0)
         self.seen = saved.array("seen", (columns,), np.float64, low=0.0)
+        if np.any(np.abs(self.mean) > MOST_MEAN) or np.any(self.variance > MOST_VARIANCE):
+            raise saved.refuse("mean", "and variance must be those of numbers that are accepted")
         saved.finish()
 
 
@@ -142,6 +146,14 @@ class Targets:
     def copy(self) -> Targets:
         """Return an independent copy."""
         return self._with(moments=self.moments.copy())
+
+    @property
+    def sound(self) -> bool:
+        """Whether units are as a file must have them: finite, and above 0."""
+        if not self.active:
+            return True
+        finite = np.isfinite(self.center + self.spread).all()
+        return bool(finite and self.spread.min(initial=1.0) > 0)
 
     def dump(self) -> dict[str, Any]:
         """Return what a file must hold of the targets' units."""

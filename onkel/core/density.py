@@ -23,6 +23,8 @@ Array = NDArray[Any]
 
 WHOLE_UP_TO = 256
 """With more features than this, covariances are not kept, and nothing is turned."""
+MOST_ROWS = 2**52
+"""Rows, and numbers drawn for them: no count of a state then comes to 2**53."""
 AT_ONCE = 2048
 """Rows of one call; the arrays grow between calls."""
 NOWHERE = np.float32(1e9)
@@ -242,6 +244,8 @@ def run(
         Of each view its tail score, and how far rows are tied to those before; empty unless
         `members`.
     """
+    if weight is not None and max(state.whole.item(0), state.whole.item(1)) > MOST_ROWS:
+        raise ValueError(f"No detector learns more than {MOST_ROWS} rows. It was not changed.")
     X = np.ascontiguousarray(X, np.float64)
     out, parts = np.empty((len(X), 4)), np.empty((len(X) if members else 0, 9))
     none = np.zeros(0)

@@ -121,6 +121,13 @@ class Frame:
         """Whether stored rows need no change from `old`."""
         return np.array_equal(self.unit, old.unit) and np.array_equal(self.center, old.center)
 
+    @property
+    def sound(self) -> bool:
+        """Whether all its numbers are as a file must have them."""
+        least = np.minimum(self.unit, self.width).min(initial=1.0)
+        total = sum(getattr(self, name) for name in _VECTORS)
+        return bool(least > 0 and np.isfinite(total).all())
+
     def dump(self) -> dict[str, Any]:
         """Return what a file must hold of the frame."""
         return {name: getattr(self, name) for name in _VECTORS}

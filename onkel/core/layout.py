@@ -30,6 +30,9 @@ NO_TERM = -1
 STAYS = -2
 """As a row's host: its term is among those that certainly stay."""
 
+MOST_STATE = 1e300
+"""A row that makes more of a number of the state is refused, and so is a file that holds more."""
+
 
 # -- kernel operations -------------------------------------------------------------------------
 
@@ -348,7 +351,7 @@ ENUMS: tuple[type[IntEnum], ...] = (Reads, Op, LossCode, RuleCode, BudgetCode, S
 
 def fingerprint() -> int:
     """Return a number that changes with the table, which the compiled core carries."""
-    numbers = [LANES, DEPTH, LONGEST, NO_TERM, STAYS, LEVELS]
+    numbers = [LANES, DEPTH, LONGEST, NO_TERM, STAYS, MOST_STATE, LEVELS]
     rows = [(kind.__name__, row.name, int(row), _facts(row)) for kind in ENUMS for row in kind]
     return zlib.crc32(repr((numbers, rows)).encode())
 

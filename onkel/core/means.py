@@ -42,6 +42,8 @@ STEP = 0.1
 """Rate of the other one."""
 FAR = 3.0
 """Usual errors beyond which a row moves the joint experts no further."""
+FARTHEST = 1e100
+"""Usual errors that count as the farthest, so that no difference is infinite."""
 JOINT = 2
 """Joint experts, where there are members to join."""
 
@@ -181,7 +183,8 @@ class Plain:
         self.totals += [*share_step(loss, self.rate, self.share, self.weights), 1.0]
         self.losses += loss
         if len(self.said) > 1:
-            for o, target in enumerate(((y - center) / unit).tolist()):
+            far = np.clip((y - center) / unit, -FARTHEST, FARTHEST)
+            for o, target in enumerate(far.tolist()):
                 self._learn_joint(o, f[o], target)
 
     def _learn_joint(self, o: int, f: Array, target: float) -> None:

@@ -6,6 +6,7 @@ rounding. :func:`steps` is also what runs a user's own loss or rule.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from onkel.core.layout import (
     LANES,
+    MOST_STATE,
     STAYS,
     BudgetCode,
     Field,
@@ -22,6 +24,7 @@ from onkel.core.layout import (
     Program,
     Reads,
     Trial,
+    Verdict,
     known,
     operation_of,
     reads_of,
@@ -174,7 +177,7 @@ class _Block:
 
     def keep_in_ball(self) -> None:
         """Dropping a term can make f longer."""
-        most = self.task.rule.radius**2
+        most = self.task.rule.radius * self.task.rule.radius
         for c, s in enumerate(self.state):
             if self.task.needs_norm and s[Field.NORM2] > most:
                 inward = float(np.sqrt(most / s[Field.NORM2]))
@@ -214,6 +217,10 @@ class _Block:
         self.front += 1
 
 
+_NOWHERE = Move(1.0, math.nan, math.nan, math.nan, math.nan, Verdict(math.nan, 0.0, math.nan))
+"""What is decided where a number has left the floating range: the row is refused."""
+
+
 def decide(task: StepInput | PrimalInput, s: Array, f: float, t: int, c: int, kxx: float) -> Move:
     """Let the rule judge output c of row t; count what happened, move its own few numbers."""
     loss, weight = task.loss, float(task.weight[t])
@@ -231,7 +238,11 @@ def decide(task: StepInput | PrimalInput, s: Array, f: float, t: int, c: int, kx
         intercept=task.intercept,
         updates=float(s[Field.UPDATES]),
     )
-    move: Move = task.rule.step(trial, loss)
+    try:
+        move: Move = task.rule.step(trial, loss)
+        risk = task.rule.penalty(trial) if task.needs_norm else 0.0
+    except OverflowError:  # of Python's powers, where the compiled core's are infinite
+        move, risk = _NOWHERE, math.inf
     verdict = move.verdict
     s[Field.TRIALS] += 1
     s[Field.WEIGHT] += weight
@@ -241,7 +252,7 @@ def decide(task: StepInput | PrimalInput, s: Array, f: float, t: int, c: int, kx
     s[Field.UPDATES] += move.coef != 0
     s[Field.LOSS] += weight * verdict.value
     if task.needs_norm:
-        s[Field.RISK] += weight * verdict.value + task.rule.penalty(trial)
+        s[Field.RISK] += weight * verdict.value + risk
     s[Field.OFFSET_SUM] += trial.offset
     s[Field.ALERT_SUM] += trial.alert
     s[Field.OFFSET], s[Field.THRESHOLD], s[Field.ALERT] = move.offset, move.threshold, move.alert
@@ -278,10 +289,10 @@ def _step_column(
     move = decide(task, s, f, t, c, task.diag[i])
     shrink, coef = move.shrink, move.coef
     if task.needs_norm:
-        old, own = shrink**2 * s[Field.NORM2], coef**2 * task.diag[i]
+        old, own = shrink * shrink * s[Field.NORM2], coef * coef * task.diag[i]
         square = old + 2 * shrink * coef * f + own
         block.settle_norm(c, square, old + own)
-        if square > move.radius**2:
+        if square > move.radius * move.radius:
             inward = move.radius / float(np.sqrt(square))
             s[Field.NORM2] *= inward**2
             shrink, coef = inward * shrink, inward * coef
@@ -305,6 +316,16 @@ def _is_finite(rule: Any, state: Array, scores: Array, coefs: Array, kxx: float)
     short = steps**2 * max(kxx, 1.0) <= rule.most**2
     back = steps * kxx <= BACK * np.abs(scores)
     return bool(np.all(short | back) and np.all(sizes < 1e300) and np.all(steps < 1e150))
+
+
+def is_sound(state: Array, *others: Array) -> bool:
+    """Whether the outputs' state is well inside the floating range, and other sums like it.
+
+    What is only reported may leave it.
+    """
+    kept = state[:, : Field.LOSS], state[:, Field.MARGIN_ERRORS :]
+    sizes = [np.abs(sums).max(initial=0.0) for sums in (*kept, *others)]
+    return all(size < MOST_STATE for size in sizes)  # NaN is no less
 
 
 def steps(task: StepInput) -> dict[str, Any]:
@@ -347,6 +368,8 @@ def steps(task: StepInput) -> dict[str, Any]:
         ):
             block.let_go(i + 1)
         block.keep_in_ball()
+        if not is_sound(state, mean_score[t], block.coef[columns:, i]):
+            bad_row = t
         t += 1
         scale = block.factor * block.start
         far = (scale < task.stop_scale) | (scale * task.stop_scale > 1)
@@ -427,6 +450,9 @@ def primal(task: PrimalInput) -> dict[str, Any]:
                 if norm > move.radius:
                     theta[c] *= move.radius / norm
                 s[Field.NORM2] = min(norm, move.radius) ** 2
+            shown = mean_score[t, c : c + 1] if task.average else score[t, c : c + 1]
+            if not is_sound(s[None], shown):
+                return _primal_result(state, theta, total, score, mean_score, limit, t)
             if not _is_finite(task.rule, s[None], score[t, c : c + 1], np.array([move.coef]), kxx):
                 return _primal_result(state, theta, total, score, mean_score, limit, t)
     return _primal_result(state, theta, total, score, mean_score, limit, -1)

@@ -25,15 +25,17 @@ from onkel.estimators.classes import (
     sorted_labels,
 )
 from onkel.estimators.device import OnDevice
-from onkel.estimators.labels import checked
+from onkel.estimators.labels import check_labels, checked
 from onkel.estimators.locks import locked
-from onkel.learner import Learner
+from onkel.learner import Learner, Settings
 from onkel.saved import Saved
 
 if TYPE_CHECKING:
     from onkel.explain import ClassExplanation
 
 Array = NDArray[Any]
+
+"""What a label may be."""
 
 
 class BaseClassifier(Estimator):
@@ -49,6 +51,15 @@ class BaseClassifier(Estimator):
     """Whether the learner's scores are odds, of all classes together."""
     _lone_classes: LoneClasses | None = None
     """The classes as single rows need them, while no new one comes."""
+
+    # -- parameters ----------------------------------------------------------------------------
+
+    def _settings(self) -> Settings:
+        """Check every parameter; a class weight is for a label that there can be."""
+        settings, nothing = super()._settings(), np.zeros(0)
+        class_weights(type(self).__name__, self.class_weight, {}, 0, nothing)
+        check_labels([*self.class_weight] if isinstance(self.class_weight, dict) else [])
+        return settings
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -148,9 +159,12 @@ class BaseClassifier(Estimator):
         inputs.same_length(rows, y)
         weight = inputs.weights_of(sample_weight, len(rows))
         state = Classes([], False) if fresh else self._classes.copy()
+        if y.dtype == bool and any(type(v) is int and v >= 2**63 for v in state.labels):
+            y = y.astype(object)  # NumPy compares truth values with whole numbers of 63 bits only
         if classes is not None:
             state = self._named(state, classes, fresh, y[weight > 0])
-        weight = weight * self._class_weights(state, y)
+        with np.errstate(over="ignore"):  # what becomes infinite is refused
+            weight = weight * self._class_weights(state, y)
         live = np.flatnonzero(weight > 0)  # a row of weight 0 brings no class either
         firsts = {int(live[i]): label for i, label in first_rows(y[live], state).items()}
         if fresh:
@@ -256,8 +270,11 @@ class BaseClassifier(Estimator):
         self._link = None
         if self._needs_link(self._learner):
             self._link = Chances.restored(saved.inside("link"), 1, self._learner.columns)
+            if self._link.count[0] > self._learner.t:
+                raise saved.refuse("link.count", f"must be {self._learner.t} at most")
         counted, counts = saved.items("counted"), saved.items("counts", int)
-        if len({*counted}) != len(counts) or any(n < 1 for n in counts):
+        check_labels(counted)
+        if len({*counted}) != len(counts) or any(not 1 <= n <= self._learner.t for n in counts):
             raise saved.refuse("counts", "must be at least 1, one for each label counted")
         self.class_count_ = dict(zip(counted, counts, strict=True))
 

@@ -22,6 +22,8 @@ _PARTS: dict[str, Callable[[Any], Any]] = {
     "rule": rules.get,
     "expansion": expansions.get,
 }
+MOST_THREADS = 256
+"""More than these are never started, whatever was asked for."""
 N_JOBS = Accept(low=-1, high_open=True, whole=True, none=True, hint="-1 uses every core.")
 _COMMON = {"passes": Accept(low=1, high_open=True, whole=True), "n_jobs": N_JOBS}
 
@@ -111,7 +113,7 @@ class Configured(Locked):
                 raise ValueError(
                     f"{owner}: {name} must be True or False; got {getattr(self, name)!r}."
                 )
-        self._check_missing()
+        missing = self._checked_missing()
         loss = self._loss()
         rule = self._part("rule", self.rule)
         if loss.task != self.task:
@@ -126,14 +128,17 @@ class Configured(Locked):
             intercept=self._intercept(rule),
             average=bool(self.average),
             threads=threads_of(self.n_jobs),
-            missing=self.missing,
+            missing=missing,
         )
 
-    def _check_missing(self) -> None:
-        if self.missing not in ("error", "mean"):
-            raise ValueError(
-                f"{type(self).__name__}: missing must be 'error' or 'mean'; got {self.missing!r}."
-            )
+    def _checked_missing(self) -> str:
+        """Return what NaN means; a plain word, also where it came as another kind of text."""
+        for word in ("error", "mean"):
+            if isinstance(self.missing, str) and self.missing == word:
+                return word
+        raise ValueError(
+            f"{type(self).__name__}: missing must be 'error' or 'mean'; got {self.missing!r}."
+        )
 
     def forgets_by_clock(self) -> bool:
         """Whether the memory is a duration, so that learning must be told the times."""
@@ -187,4 +192,4 @@ def threads_of(n_jobs: int | None) -> int:
     """Return the number of threads that `n_jobs` asks for."""
     if n_jobs is None or n_jobs == 0:
         return 1
-    return (os.cpu_count() or 1) if n_jobs < 0 else int(n_jobs)
+    return (os.cpu_count() or 1) if n_jobs < 0 else min(int(n_jobs), MOST_THREADS)

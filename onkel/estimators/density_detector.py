@@ -137,11 +137,8 @@ class Detector(JudgesOnDevice, BaseDetector):
     def _settings(self) -> Settings:
         for name, accept in _ACCEPTS.items():
             accept.check(type(self).__name__, name, getattr(self, name))
-        if self.missing not in ("error", "mean"):
-            raise ValueError(
-                f"{type(self).__name__}: missing must be 'error' or 'mean'; got {self.missing!r}."
-            )
-        return settings_of(self._asked(1), self.missing, self._chosen(self.device))
+        missing = self._checked_missing()
+        return settings_of(self._asked(1), missing, self._chosen(self.device))
 
     def _takes(self) -> tuple[bool, bool]:
         return False, self.missing == "mean"
@@ -217,4 +214,4 @@ class Detector(JudgesOnDevice, BaseDetector):
 
 
 def _number(held: Saved, name: str, kind: Any) -> Any:
-    return held.whole(name) if kind in (int, "int") else held.number(name, low=0.0)
+    return held.whole(name, high=2**62) if kind in (int, "int") else held.number(name, low=0.0)

@@ -144,10 +144,10 @@ class BaseDetector(Estimator):
         else:
             learner = self._safe(weight, force=self._warms_within(self._learner.t, weight) > 0)
         times = self._times(time, len(rows), learner)
+        recent = RecentScores(self.recent) if fresh else self.recent_
         scores, limits, warm = self._learn_parts(learner, rows, weight, times)
         self._keep(learner, X)
-        if fresh:
-            self.recent_ = RecentScores(self.recent)
+        self.recent_ = recent
         self.recent_.extend(scores[weight > 0, 0])
         self.warm_ = warm
         return scores, limits

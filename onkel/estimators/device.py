@@ -51,11 +51,12 @@ class OnDevice(Estimator):
         wanted = replace(settings, device=device, precision=self.precision)
         return replace(wanted, device=devices.chosen(type(self).__name__, wanted))
 
-    def _resumed_settings(self, found: dict[str, Any]) -> Settings:
-        settings = super()._resumed_settings(found)
+    def _come_here(self) -> None:
         devices.check(type(self).__name__, self.device, self.precision)
         self.device = found_here(self.device)
-        return self._placed(settings, self.device)
+
+    def _resumed_settings(self, found: dict[str, Any]) -> Settings:
+        return self._placed(super()._resumed_settings(found), self.device)
 
     @locked
     def to(self, device: str) -> Self:
@@ -91,10 +92,12 @@ class JudgesOnDevice(Estimator):
         devices.check(owner, device)
         return devices.found(owner, device)
 
-    def _go_on(self, learner: Any) -> Any:
-        """Return the learner of a saved model, on the model's device if that is here."""
+    def _come_here(self) -> None:
         devices.check(type(self).__name__, self.device)
         self.device = found_here(self.device)
+
+    def _go_on(self, learner: Any) -> Any:
+        """Return the learner of a saved model, on the model's device."""
         return placed(learner, self._chosen(self.device))
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from onkel.inputs import EXACT, RefusedRow
 
 Array = NDArray[Any]
 
+LABELS = (bool, int, float, str, bytes, np.bool_, np.integer, np.floating)
+"""What can be told apart, and kept in a file."""
 LARGEST = 2**63 - 1
 """Of whole numbers: what fits into 64 bits, the sign included."""
 
@@ -35,16 +38,23 @@ def checked(y: Array, what: str = "Row") -> Array:
     with np.errstate(invalid="ignore"):
         plain = kind == "f" and np.all((np.abs(y) < EXACT) & (y == np.floor(y)))
     if kind == "O" or (kind == "f" and not plain) or (kind == "u" and np.any(y > LARGEST)):
-        for row, label in enumerate(y.tolist()):
-            why = "" if label.__class__ is str else _fault(label)
-            if why:
-                raise RefusedRow(f"{what} {row}: {why}", row)
+        check_labels(y.tolist(), what)
+    elif kind not in "biufUS":
+        check_labels(y[:1].tolist(), what)
     return y
+
+
+def check_labels(labels: Iterable[Any], what: str = "Label") -> None:
+    """Raise a :class:`RefusedRow` for the first that cannot be a label."""
+    for row, label in enumerate(labels):
+        why = "" if label.__class__ is str else _fault(label)
+        if why:
+            raise RefusedRow(f"{what} {row}: {why}", row)
 
 
 def _fault(label: Any) -> str:
     """Return what is wrong with a label; nothing, if it is one."""
-    if label is None or label != label:
+    if label is None or (isinstance(label, (float, np.floating)) and label != label):
         return "Input y contains NaN or None: give a label."
     if isinstance(label, int) and not -LARGEST <= label <= LARGEST:
         bits = label.bit_length() + 1  # one is the sign
@@ -52,10 +62,11 @@ def _fault(label: Any) -> str:
         return f"{named} has {bits} bits; give it as text."
     if isinstance(label, float):
         return _fault_of_float(label)
-    try:
-        hash(label)
-    except TypeError:
-        return f"a label is a text or a number; got {type(label).__name__} ({label!r:.40})."
+    if not isinstance(label, LABELS):
+        return (
+            f"Unknown label type: {type(label).__name__} ({label!r:.60}). A label is a whole "
+            "number, a text or True or False; turn others into texts."
+        )
     return ""
 
 

@@ -52,8 +52,10 @@ class Saving(Configured):
         """Return what a file must hold: parameters, settings and state.
 
         Settings are None, and the state is empty, before anything is learned. While another
-        thread learns, this is the model before or after one of its calls.
+        thread learns, this is the model before or after one of its calls. Parameters that learning
+        would refuse are refused here too, since no file with such is loaded.
         """
+        self.check_params()
         settings = self._dump_settings()
         state = {} if settings is None else self._dump()
         return self.get_params(deep=False), settings, state
@@ -64,9 +66,14 @@ class Saving(Configured):
     ) -> Self:
         """Return the model that a file holds."""
         model = cls(**parameters)
+        model._come_here()
+        model.check_params()
         if settings is not None:
             model._resume(settings, saved)
         return model
+
+    def _come_here(self) -> None:
+        """Take another device, with a warning, where the one of a saved model is not here."""
 
     def _dump_settings(self) -> dict[str, Any] | None:
         """Return what the learner was made of, which parameters set later do not change."""
@@ -78,7 +85,7 @@ class Saving(Configured):
     def _dump(self) -> dict[str, Any]:
         """Return what a file must hold beside parameters and settings."""
         names = getattr(self, "feature_names_in_", None)
-        known = {} if names is None else {"feature_names": names.tolist()}
+        known = {} if names is None else {"feature_names": [str(name) for name in names]}
         return {"learner": self._dump_learner(), **known}
 
     def _dump_learner(self) -> dict[str, Any]:

@@ -54,14 +54,15 @@ class Centers(Expansion):
     seed: int = 0
     primal: ClassVar[bool] = True
     _accepts: ClassVar[Mapping[str, Accept]] = {
-        "sample": Accept(low=1, high=2**31, whole=True, none=True),
+        "sample": Accept(low=1, high=10_000_000, whole=True, none=True),
         "seed": Accept(low=0, high=2**63, whole=True),
     }
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.given is None:
-            Accept(low=1, high=2**31, whole=True).check("Centers", "centers", self.centers)
+            count = Accept(low=1, high=2**31, whole=True).check("Centers", "centers", self.centers)
+            object.__setattr__(self, "centers", count)
             if self.sample is not None and self.sample <= self.centers:
                 raise ValueError(
                     f"Centers: sample must be more than the {self.centers} centres that are drawn "
@@ -71,6 +72,8 @@ class Centers(Expansion):
         if self.sample is not None:
             raise ValueError("Centers: the points were given, so sample must be left out.")
         _check_points(self.given)
+        if type(self.centers) is not np.ndarray or self.centers.dtype != np.float64:
+            object.__setattr__(self, "centers", self.given)
 
     @property
     def given(self) -> Array | None:
@@ -79,7 +82,7 @@ class Centers(Expansion):
             return None
         try:
             return np.array(self.centers, np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ValueError(
                 f"Centers: centers must be a whole number or a matrix of numbers; got "
                 f"{self.centers!r}."
@@ -112,7 +115,8 @@ class Centers(Expansion):
             )
 
     def space(self, kernel: Kernel, features: int, scale: bool = False) -> Space:
-        size = (1.0 + self.count / 10) * kernel.size(features) ** 2
+        own = kernel.size(features)
+        size = (1.0 + self.count / 10) * own * own
         return Space(size=size, find_reach=lambda: self._reach(kernel, scale))
 
     def _reach(self, kernel: Kernel, scale: bool) -> float | None:

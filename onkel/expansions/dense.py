@@ -326,6 +326,10 @@ class DenseTerms:
         frame = self.frame.left_behind(np.asarray(x, np.float64), recent)
         return self if frame is None else self.reframed(frame)
 
+    def sound(self) -> bool:
+        """Whether rows are numbers and coefficients finite, as a file must have them."""
+        return bool(np.isfinite(self.coef.sum()) and not np.isnan(self.panels.min(initial=0.0)))
+
     def copy(self) -> Self:
         """Return an independent copy."""
         other = object.__new__(type(self))

@@ -178,6 +178,10 @@ class StringTerms:
     def end(self) -> None:
         """What :meth:`begin` has saved is not needed any more."""
 
+    def sound(self) -> bool:
+        """Whether coefficients are finite, as a file must have them."""
+        return bool(np.all(np.isfinite(self.coefs(0, self.count))))
+
     def copy(self) -> StringTerms:
         """Return an independent copy (the stored rows themselves never change)."""
         other = object.__new__(type(self))

@@ -80,6 +80,7 @@ class Weights(Expansion):
 
 def _typical(features: int, p: float) -> float:
     """||x||_p^2 for independent standard normal features: (d E|z|^p)^(2/p)."""
+    p = min(p, 1e300)
     log_moment = p / 2 * math.log(2) + math.lgamma((p + 1) / 2) - 0.5 * math.log(math.pi)
     return math.exp(2 / p * (math.log(features) + log_moment))
 

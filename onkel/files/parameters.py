@@ -6,6 +6,7 @@ name, and whoever loads the file hands it over again.
 
 from __future__ import annotations
 
+import base64
 import datetime
 import math
 import operator
@@ -55,7 +56,7 @@ _SCALARS = (
     np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64,
     np.float16, np.float32, np.float64, np.str_,
 )  # fmt: skip
-_SCALAR_NAMES = {kind.__name__: kind for kind in _SCALARS}
+_SCALAR_NAMES = {"str_" if k is np.str_ else np.dtype(k).name: k for k in _SCALARS}
 MEMBERS = (
     "KernelClassifier", "KernelRegressor", "LinearClassifier", "LinearRegressor", "NoveltyDetector",
 )  # fmt: skip
@@ -82,13 +83,14 @@ class Writer:
             return value
         if type(value) is float:
             return value if math.isfinite(value) else {"float": repr(value)}
-        if type(value) is datetime.timedelta:
-            return {"timedelta": [value.days, value.seconds, value.microseconds]}
-        if type(value) is np.timedelta64:
-            unit, step = np.datetime_data(value.dtype)
-            return {"timedelta64": [int(value.astype(np.int64)), unit, step]}
-        if type(value) in _SCALARS:
-            return {"scalar": type(value).__name__, "value": self.value(value.item(), name)}
+        if type(value) is bytes:
+            return {"bytes": base64.b64encode(value).decode("ascii")}
+        if isinstance(value, datetime.timedelta):
+            return _duration(value)
+        if isinstance(value, np.generic):
+            return self._scalar(value, name)
+        if isinstance(value, (str, int, float)):  # of a class of its own
+            return self.value(_beside(value), name)
         if depth > DEEPEST:
             raise ValueError(f"{name} is nested deeper than {DEEPEST} levels.")
         if isinstance(value, (list, tuple)):
@@ -105,7 +107,21 @@ class Writer:
         if callable(value) and not isinstance(value, type) and name in FUNCTIONS:
             slot = FUNCTIONS[name]
             return {"function": self._name(slot, value, value), "slot": slot}
-        return self._array(value, name)
+        return self._array(value, name, depth)
+
+    def _scalar(self, value: Any, name: str) -> Any:
+        """A number, a text or a time span of NumPy's."""
+        if isinstance(value, np.timedelta64):
+            unit, step = np.datetime_data(value.dtype)
+            return {"timedelta64": [int(value.astype(np.int64)), unit, step]}
+        if isinstance(value, np.bytes_):
+            return self.value(bytes(value), name)
+        if isinstance(value, np.longdouble):
+            return self.value(float(value), name)
+        kind = "str_" if isinstance(value, np.str_) else value.dtype.name
+        if kind not in _SCALAR_NAMES:
+            raise _cannot_hold(value, name)
+        return {"scalar": kind, "value": self.value(_plain(value), name)}
 
     def _part(self, part: Part, depth: int) -> Any:
         slot, name = _PLACES.get(type(part), (None, ""))
@@ -130,20 +146,44 @@ class Writer:
                 return name
         raise AssertionError("one of so many names is free")
 
-    def _array(self, value: Any, name: str) -> Any:
+    def _array(self, value: Any, name: str, depth: int) -> Any:
         if id(value) in self._known:
             return {"array": self._known[id(value)][1]}
         array = value if isinstance(value, np.ndarray) else _as_array(value)
+        if array is not None and array.dtype == object and array.ndim:
+            return self.value(array.tolist(), name, depth + 1)
         if array is None or not can_hold(array):
-            raise ValueError(
-                f"A model file cannot hold {name}={value!r:.60} (of type "
-                f"{type(value).__name__}): numbers, texts, lists, tuples, dicts, arrays of numbers "
-                "and onkel's own parts can be saved."
-            )
+            raise _cannot_hold(value, name)
         tensor = f"parameters.{len(self.tensors)}"
         self._known[id(value)] = value, tensor  # kept, so that the id stays its own
         self.tensors[tensor] = array
         return {"array": tensor}
+
+
+def _plain(scalar: Any) -> Any:
+    """Python's own form of a scalar; of a text all of it, where item() drops NULs at its end."""
+    return str.__str__(scalar) if isinstance(scalar, np.str_) else scalar.item()
+
+
+def _beside(value: str | int | float) -> str | int | float:
+    """What a text or a number of a class of its own is beside."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    return int(value) if isinstance(value, int) else float(value)
+
+
+def _cannot_hold(value: Any, name: str) -> ValueError:
+    return ValueError(
+        f"A model file cannot hold {name}={value!r:.60} (of type {type(value).__name__}): numbers, "
+        "texts, lists, tuples, dicts, arrays of numbers and onkel's own parts can be saved."
+    )
+
+
+def _duration(value: datetime.timedelta) -> Any:
+    """A time span, also one of a class of its own, such as that of data frames."""
+    plain = datetime.timedelta(seconds=value.total_seconds())
+    span = value if type(value) is datetime.timedelta else plain
+    return {"timedelta": [span.days, span.seconds, span.microseconds]}
 
 
 def _as_array(value: Any) -> Array | None:
@@ -216,9 +256,12 @@ class Reader:
         value = self.value(value, depth)
         with np.errstate(over="raise"):
             scalar = _SCALAR_NAMES[kind](value)
-        if type(scalar.item()) is not type(value) or not _same(scalar.item(), value):
+        if type(_plain(scalar)) is not type(value) or not _same(_plain(scalar), value):
             raise ValueError(f"{value!r} is no {kind}.")
         return scalar
+
+    def _read_bytes(self, text: dict[str, Any], depth: int) -> bytes:
+        return base64.b64decode(_only(text, "bytes"), validate=True)
 
     def _read_timedelta(self, text: dict[str, Any], depth: int) -> datetime.timedelta:
         days, seconds, microseconds = map(operator.index, _only(text, "timedelta"))
@@ -282,7 +325,8 @@ class Reader:
 
 
 _MARKS = {
-    "float": Reader._read_float, "scalar": Reader._read_scalar, "tuple": Reader._read_tuple,
+    "float": Reader._read_float, "bytes": Reader._read_bytes, "scalar": Reader._read_scalar,
+    "tuple": Reader._read_tuple,
     "dict": Reader._read_dict, "array": Reader._read_array, "part": Reader._read_part,
     "estimator": Reader._read_estimator,
     "own": Reader._read_own, "function": Reader._read_function,

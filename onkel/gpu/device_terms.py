@@ -190,6 +190,10 @@ class DeviceTerms:
         self.launcher = self._launcher()
         self._take_coef(torch.from_numpy(np.insert(coef, at, 0.0, axis=0)).to(self.device))
 
+    def sound(self) -> bool:
+        """Whether coefficients are finite, as a file must have them."""
+        return bool(torch.isfinite(self.held.coef[: self.columns]).all())
+
     def _take_coef(self, coef: Any) -> None:
         shape = power_of_two(self.columns), self.held.slots
         if self.held.coef.shape != shape:  # otherwise they stay where they are: graphs know it

@@ -36,7 +36,8 @@ def ranks_at(recent: RecentScores, scores: Array, at: Array) -> Array:
     >>> ranks_at(RecentScores(3), np.array([3.0, 1.0, 2.0]), np.array([2]))
     array([0.67])
     """
-    known, size = recent.in_order(), recent.size
+    known = recent.in_order()
+    size = min(recent.size, len(known) + len(scores))
     count = _one_by_one if len(at) <= FEW else _in_windows
     lower = count(known, scores, at, size)
     return np.asarray((1.0 + lower) / (1.0 + np.minimum(len(known) + at, size)))

@@ -14,7 +14,7 @@ from onkel.core.frame import Frame
 from onkel.core.layout import Op, Program, depth_of
 from onkel.core.split import Split
 from onkel.inputs import RefusedRow
-from onkel.params import Part
+from onkel.params import POSITIVE, Part
 
 Array = NDArray[Any]
 
@@ -259,7 +259,7 @@ class Scaled(Kernel):
 
     def __post_init__(self) -> None:
         _on_numbers(self.kernel)
-        if not 0 < self.factor < np.inf:
+        if not POSITIVE.fits(self.factor):
             raise ValueError(f"A kernel is scaled by a number in (0, inf); got {self.factor!r}.")
 
     @property
@@ -291,7 +291,7 @@ class Scaled(Kernel):
 
     def program(self) -> Program | None:
         inner = self.kernel.program()
-        return None if inner is None else [*inner, (int(Op.SCALE), self.factor, 0.0, 0)]
+        return None if inner is None else [*inner, (int(Op.SCALE), float(self.factor), 0.0, 0)]
 
     def values(self, X: Array, Z: Array) -> Array:
         if self.program() is not None:

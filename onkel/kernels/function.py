@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onkel.kernels.base import Kernel
+from onkel.params import Accept
 
 Array = NDArray[Any]
 
@@ -37,6 +38,14 @@ class Function(Kernel):
 
     function: Callable[[Array, Array], Array]
     limit: float | None = None
+    _accepts: ClassVar[Mapping[str, Accept]] = {
+        "limit": Accept(low=0, low_open=True, high_open=True, none=True)
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not callable(self.function):
+            raise ValueError(f"Function: function must be a function; got {self.function!r}.")
 
     @property
     def bound(self) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -80,7 +81,10 @@ class Polynomial(Kernel):
 
     def size(self, features: int) -> float:
         gamma = 1.0 / max(features, 1) if self.gamma == "auto" else float(self.gamma)
-        return float((gamma * features + self.offset) ** self.degree)
+        try:
+            return float((gamma * features + self.offset) ** self.degree)
+        except OverflowError:
+            return math.inf
 
     def program(self) -> Program | None:
         return [(int(Op.POLYNOMIAL), float(self.gamma), float(self.offset), int(self.degree))]

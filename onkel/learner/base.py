@@ -21,7 +21,7 @@ from onkel.learner.standardised import Standardised
 from onkel.learner.transaction import Transaction
 from onkel.losses import Loss
 from onkel.rules.base import BoundRule
-from onkel.saved import Saved
+from onkel.saved import MOST, Saved
 from onkel.scaling import Moments, Targets
 
 if TYPE_CHECKING:
@@ -310,12 +310,16 @@ class Learner(Standardised):
         """Learn rows as part of a call, which may be refused after they are learned."""
         for kernel in self.kernels:
             kernel.check_rows(X, first)
+        if self.t + len(Y) > MOST:
+            raise ValueError(f"No model learns more than {MOST} rows. It was not changed.")
         Y = np.tile(Y, (1, self.sharing)) if self.sharing > 1 else Y
         scores, limits = np.empty((2, *Y.shape))
         own = np.zeros(len(Y), np.int64) if own is None else own
         batch, start = Batch(X, Y, weight, own, times, first), 0
         while start < len(Y):
             came = batch.part(start, start + self.until_refresh(batch, start))
+            if self.refreshes_within(came):
+                call.protect(0)  # the units behind it may be refused
             found = self._learn_next(came, call)
             stop = start + len(found.scores)
             scores[start:stop] = self.targets.raw(found.scores)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from onkel import rules
 from onkel.core.density import DensityState, Plan, run
+from onkel.core.density_table import LARGEST as LARGEST_HELD
 from onkel.core.density_table import Count, Level
 from onkel.expansions import Window
 from onkel.inputs import LARGEST
@@ -147,7 +148,8 @@ class Densities:
     def widened(self, values: Array) -> Densities:
         """Return the learner with more features, which had these `values` in every row so far."""
         other = self.copy()
-        other.state = widened_state(self.state, np.asarray(values, np.float64))
+        known = np.clip(np.asarray(values, np.float64), -LARGEST_HELD, LARGEST_HELD)
+        other.state = widened_state(self.state, known)
         return other
 
     def single_row(self) -> OneRow:

@@ -7,13 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.density import WHOLE_UP_TO, DensityState, Plan
-from onkel.core.density_table import LEVELS, Count, Level
+from onkel.core.density import WHOLE_UP_TO, DensityState, Plan, sixteens
+from onkel.core.density_table import LARGEST, LEVELS, Count, Level
+from onkel.core.layout import MOST_STATE
 from onkel.saved import MOST, Saved
 
 Array = NDArray[Any]
 
 F8, F4 = np.float64, np.float32
+FAR = 1e6
+"""No joined score is as large: what views say is tempered."""
+STEEP = 1e30
+"""The same of widths, edges and slopes."""
 
 
 def restored_state(plan: Plan, saved: Saved) -> DensityState:
@@ -33,7 +38,7 @@ def restored_state(plan: Plan, saved: Saved) -> DensityState:
         whole=whole, real=saved.array("real", (LEVELS,), F8),
         mean=saved.array("mean", (3, d), F8), cov=saved.array("cov", (3, ranks, d), F8),
         center=saved.array("center", (3, d), F8), scale=saved.array("scale", (3, d), F8),
-        turn=saved.array("turn", (3, ranks, d), F8), last=last,
+        turn=saved.array("turn", (3, ranks, d), F8, finite=False), last=last,
         smooth=saved.array("smooth", (d,), F8), size=saved.array("size", (d,), F8, low=0.0),
         calm=saved.array("calm", (4, d), F8), raw=raw, late_raw=late_raw,
         z=saved.array("z", (3, d, places), F4), late_z=saved.array("late_z", (d, late), F4),
@@ -44,6 +49,8 @@ def restored_state(plan: Plan, saved: Saved) -> DensityState:
     )  # fmt: skip
     saved.finish()
     _check(state, plan, saved)
+    _check_waiting(state, plan, saved)
+    _check_sizes(state, plan, saved)
     n = int(whole[Count.HISTORY])
     state.ranked[:n] = np.sort(history[:n])
     return state
@@ -71,33 +78,68 @@ def _check(state: DensityState, plan: Plan, saved: Saved) -> None:
     waiting = n[Count.T] - n[Count.LATE_SEEN]
     history = n[Count.HISTORY]
     inside = (
-        min(n.values()) >= 0 and n[Count.T] <= MOST
-        and n[Count.SIZE] <= min(plan.terms, state.raw.shape[1])
-        and n[Count.LATE_SIZE] <= min(plan.late_terms, len(state.late_raw))
-        and history <= min(plan.history, len(state.history))
-        and n[Count.HISTORY_AT] < plan.history
+        min(n.values()) >= 0 and max(n.values()) < MOST
+        and n[Count.SIZE] <= plan.terms and n[Count.LATE_SIZE] <= plan.late_terms
+        and history <= plan.history and n[Count.HISTORY_AT] < plan.history
         and (history == plan.history or n[Count.HISTORY_AT] == history)
-        and n[Count.HELD] <= min(plan.hold + 1, len(state.due))
-        and n[Count.HELD_FIRST] < max(len(state.due), 1)
-        and 0 <= waiting <= min(plan.delay + 1, len(state.waiting))
+        and n[Count.HELD] <= plan.hold + 1 and n[Count.HELD_FIRST] == 0
+        and 0 <= waiting <= plan.delay + 1
         and n[Count.ALERTS] <= n[Count.JUDGED] <= n[Count.T]
+        and n[Count.CALM] <= n[Count.T] and n[Count.ALARMED] <= 1
         and max(n[Count.SIZE], n[Count.LATE_SIZE], history) <= n[Count.T]
     )  # fmt: skip
-    sixteens = state.raw.shape[1] % 16 == 0 == len(state.late_raw) % 16
-    if not inside or not sixteens or not min(map(len, (state.due, state.waiting, state.history))):
+    places = sixteens(n[Count.SIZE]), sixteens(n[Count.LATE_SIZE]), sixteens(history)
+    rings = max(n[Count.HELD], 1), max(waiting, 1)
+    lengths = state.raw.shape[1], len(state.late_raw), len(state.history)
+    if not inside or lengths != places or (len(state.due), len(state.waiting)) != rings:
         raise saved.refuse("whole", "does not fit the arrays")
-    slopes, widths = real[Level.SLOPE : Level.START], real[Level.WIDTH : Level.WIDTH + 4]
-    judging = widths[0] > 0
-    if (
-        np.any(widths < 0)
-        or np.any(slopes < 0)
-        or (judging and np.any(slopes[[0, 1, 2, 3, 5]] <= 0))
-    ):
+    slopes, widths = real[Level.SLOPE : Level.START], real[Level.WIDTH : Level.EDGE]
+    least = np.where([widths[0] > 0] * 4 + [widths[3] > 0] + [widths[0] > 0] * 3 + [False], 0.09, 0)
+    if np.any(widths < 0) or np.any(slopes < least):
         raise saved.refuse("real", "has a width or a slope that is none")
     if not real[Level.RECENT] >= 0 or np.any(real[Level.SEEN : Level.LOG_ALPHA] < 0):
         raise saved.refuse("real", "has a weight below 0")
-    if np.any(state.scale < 0) or (judging and np.any(state.scale <= 0)):
+    low, high = np.log([plan.low, plan.high])
+    if not low - 1e-9 <= real[Level.LOG_ALPHA] <= high + 1e-9:
+        raise saved.refuse("real", "has a level outside of its limits")
+    if np.any(state.scale < 0) or (widths[0] > 0 and np.any(state.scale <= 0)):
         raise saved.refuse("scale", "must be above 0")
+
+
+def _check_waiting(state: DensityState, plan: Plan, saved: Saved) -> None:
+    """Refuse rows that would never be let in, or not as a row that was held."""
+    t, count, d = int(state.whole[Count.T]), int(state.whole[Count.HELD]), len(state.last)
+    due, weight = state.due[:count], state.held[:count, 2 * d]
+    if np.any(np.diff(due) <= 0) or np.any(due <= t) or np.any(due > t + plan.hold + 1):
+        raise saved.refuse("due", f"must increase, from {t + 1} to {t + plan.hold + 1} at most")
+    if np.any(weight <= 0) or np.any(weight > plan.memory):
+        raise saved.refuse("held", "must have weights above 0, up to the memory")
+
+
+def _check_sizes(state: DensityState, plan: Plan, saved: Saved) -> None:
+    """Refuse numbers beyond those that rows can have left: theirs are cut off at LARGEST.
+
+    Steps are twice as large at most, and what is squared of both is so again.
+    """
+    L, full = 2.01 * LARGEST, state.cov.shape[1] > 1 or len(state.last) == 1
+    most = {
+        "mean": L, "center": L, "last": L, "size": L, "raw": L, "late_raw": L, "waiting": L,
+        "scale": 2 * L, "cov": 4 * L * L, "history": FAR, "real": MOST_STATE,
+        "smooth": L * state.real[Level.SMOOTH_MASS],
+    }  # fmt: skip
+    for name, limit in most.items():
+        if np.any(np.abs(getattr(state, name)) > limit):
+            raise saved.refuse(name, f"must not be beyond {limit:g}")
+    calm = np.array([L, 4 * L * L, 4 * L * L, 4 * L * L * L * L])
+    tails = np.abs(state.real[Level.WIDTH : Level.START])
+    scores = np.nan_to_num(state.held[:, -1])
+    if np.any(np.abs(state.calm) > calm[:, None]) or np.any(tails > STEEP):
+        raise saved.refuse("calm", "or the widths and tails are beyond those of any rows")
+    if np.any(np.abs(state.held[:, :-2]) > L) or np.any(np.abs(scores) > FAR):
+        raise saved.refuse("held", "must be rows of numbers that are accepted")
+    variance = np.diagonal(state.cov, axis1=1, axis2=2) if full else state.cov[:, 0]
+    if np.any(variance < 0):
+        raise saved.refuse("cov", "must have variances of at least 0")
 
 
 # -- more features -----------------------------------------------------------------------------

@@ -18,6 +18,9 @@ from onkel.saved import Saved
 
 Array = NDArray[Any]
 
+FAR = 1e12
+"""No joint expert, and no curvature of one, is as large."""
+
 
 class Means(Mixture):
     """The answer is a mean; the loss of a member is its error in units of what is usual.
@@ -90,6 +93,8 @@ class Means(Mixture):
     def restore(self, saved: Saved) -> None:
         super().restore(saved)
         self.widths.restore(saved.inside("widths"))
+        if np.any(np.abs(self.blend.joint) > FAR) or np.any(np.abs(self.blend.bow) > FAR):
+            raise saved.refuse("blend.joint", "or bow is beyond what any rows make of it")
         if self.widths.rows != self.judged:
             raise saved.refuse("widths", f"must have seen the {self.judged} rows that were judged")
 

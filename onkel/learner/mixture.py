@@ -272,7 +272,7 @@ class Mixture:
         """Become what a file holds; the parts are there already."""
         self.blend = self._restored_blend(saved.inside("blend"))
         self.judged = saved.whole("judged", high=self.t)
-        self.mistakes = saved.whole("mistakes")
+        self.mistakes = saved.whole("mistakes", high=self.t)
 
     # -- the members' answers ------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from onkel.learner.engines.bank import let_go_if_full
 from onkel.learner.engines.lane import EVERY
 from onkel.learner.primal_learner import PrimalLearner
 from onkel.learner.single_row import CHUNK, SingleRow, plain_row, row_moments, target_moments, units
+from onkel.saved import MOST
 from onkel.scaling import next_refresh
 
 if TYPE_CHECKING:
@@ -144,7 +145,8 @@ class MixtureRow:
         self.scores = self.y
         """The mixture's answer to the last row, before it was learned."""
         self.answers = np.zeros((members, outputs))
-        self.until = min(next_refresh(p.t, p.rule.memory) for p, _ in mixture.parts)
+        due = [next_refresh(p.t, p.rule.memory) for p, _ in mixture.parts]
+        self.until = min(*due, MOST + 1)
         self.planned = 0
         self.waiting = [p for p, _ in mixture.parts if p.awaits_units]
         """Parts to which a row may bring a unit on which steps depend: that is not for here."""

@@ -33,6 +33,11 @@ class Odds(Mixture):
     def _restored_blend(self, saved: Saved) -> Chances:
         return Chances.restored(saved, len(self.members), self.columns, self.share)
 
+    def restore(self, saved: Saved) -> None:
+        super().restore(saved)
+        if self.blend.count[0] > self.t:
+            raise saved.refuse("blend.count", f"must be {self.t} at most")
+
     # -- what reports ask ------------------------------------------------------------------------
 
     @property

@@ -13,7 +13,7 @@ from onkel.core.frame import Frame
 from onkel.core.layout import Field
 from onkel.expansions.weights import Coordinates
 from onkel.learner.base import Learner
-from onkel.learner.engines.primal import PRIMAL
+from onkel.learner.engines.primal import LARGEST, PRIMAL
 from onkel.learner.merging.adding_weights import AddingWeights
 from onkel.learner.stored import Stored
 from onkel.saved import Saved
@@ -134,6 +134,10 @@ class PrimalLearner(Learner):
         inward = np.minimum(1.0, self.rule.radius / np.maximum(norms, 1e-300))
         self.theta = self.theta * inward[:, None]
         self.state[:, Field.NORM2] = np.square(np.minimum(norms, self.rule.radius))
+
+    def sound_f(self) -> bool:
+        """Whether all weights are inside the floating range."""
+        return bool(np.all(np.abs(self.theta) < LARGEST) and np.all(np.isfinite(self.total)))
 
     def norms(self, theta: Array) -> Array:
         """Return the length of each output's weights."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from onkel.core.frame import Frame
 from onkel.core.layout import Field
+from onkel.core.numpy_core import is_sound
 from onkel.learner.bank import Bank
 from onkel.learner.base import Learner
 from onkel.learner.primal_learner import PrimalLearner
@@ -19,8 +20,6 @@ from onkel.saved import Saved
 
 Array = NDArray[Any]
 
-MAY_BE_ANYTHING = (Field.LOSS, Field.RISK)
-"""Sums for reports, which may leave the floating range; nothing is decided by them."""
 AT_LEAST_0 = (Field.NORM2, Field.TRIALS, Field.WEIGHT, Field.OUTSIDE, Field.ALERTS, Field.UPDATES)
 
 
@@ -76,7 +75,7 @@ def resumed_group(group: Sequence[Settings], saved: Saved, opening: Open = opene
     dtype = saved.word("dtype", ("float32", "float64"))
     learner = opening(group, features, 0, dtype)
     learner.t = saved.whole("t")
-    learner.mistakes = saved.whole("mistakes")
+    learner.mistakes = saved.whole("mistakes", high=learner.t)
     if saved.flag("merged"):
         learner.merged = True
     learner.state = _state(saved)
@@ -120,8 +119,7 @@ def _restore_clock(learner: Learner, saved: Saved) -> None:
 def _state(saved: Saved) -> Array:
     """Take the scalars of each output."""
     state = saved.array("state", (None, len(Field)), np.float64, finite=False)
-    sure = np.delete(state, MAY_BE_ANYTHING, axis=1)
-    if not np.all(np.isfinite(sure)) or np.any(state[:, AT_LEAST_0] < 0):
+    if not is_sound(state) or np.any(state[:, AT_LEAST_0] < 0):
         raise saved.refuse("state", "must be finite, and its counts at least 0")
     if np.any(state[:, Field.SCALE] == 0):
         raise saved.refuse("state", "must not have a scale of 0")

@@ -9,6 +9,7 @@ import numpy as np
 
 from onkel import core
 from onkel.learner.engines.lane import EVERY
+from onkel.saved import MOST
 from onkel.scaling import next_refresh
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class SingleRow:
     def __init__(self, learner: TermLearner) -> None:
         self.learner, self.terms, self.state = learner, learner.terms, learner.state
         self.seen = learner.moments.seen
-        self.until = next_refresh(learner.t, learner.rule.memory)
+        self.until = min(next_refresh(learner.t, learner.rule.memory), MOST + 1)
         self.dtype, self.duration = learner.dtype, learner.rule.duration
         self.first = 0
         self.rates: list[float] = []

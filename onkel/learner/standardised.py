@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from onkel.core.frame import Frame
 from onkel.core.layout import Field
+from onkel.core.numpy_core import is_sound
 from onkel.learner.batch import Batch
 from onkel.learner.refusals import Refusals
 from onkel.losses import Loss
@@ -90,6 +91,14 @@ class Standardised(Refusals):
             rows = GAPPED
         return rows
 
+    def refreshes_within(self, batch: Batch) -> bool:
+        """Whether the frame is taken anew behind these rows."""
+        if next_refresh(self.t, self.rule.memory) <= self.t + len(batch.Y):
+            return True
+        if batch.times is None or self.refreshed is None:
+            return False
+        return bool(batch.times[-1] >= self.refreshed + self.rule.duration / 4)
+
     def filled(self, X: Any) -> Any:
         """Return rows with missing values as what they stand for."""
         if not (self.moments.gaps and has_gaps(X)):
@@ -126,7 +135,21 @@ class Standardised(Refusals):
         self.targets, size = self.targets.before_news(batch.Y)
         if self.t and self.awaits_units:
             size = self._meet_units(np.asarray(batch.X[:size], np.float64))
+            self.check_sound(batch.first)
         return size
+
+    def check_sound(self, row: int) -> None:
+        """Refuse a row behind which units, or f in them, have left the floating range."""
+        units = self.on_strings or self.frame.sound
+        if not (units and self.targets.sound and is_sound(self.state) and self.sound_f()):
+            raise ValueError(
+                f"Row {row}: features or targets differ by so much that their units leave the "
+                "floating range; rescale them, or leave such rows out. The model was not changed."
+            )
+
+    def sound_f(self) -> bool:
+        """Whether what f is made of is inside the floating range."""
+        return True
 
     def _meet(self, x: Any, y: Array) -> None:
         """Before the very first row is learned: take it as the centre of the frame."""
@@ -172,6 +195,7 @@ class Standardised(Refusals):
         if due:
             self.refreshed = self.clock
             self.refresh(batch.X)
+            self.check_sound(batch.first + len(batch.Y) - 1)
 
     def take_in(self, X: Any, fade: Array) -> None:
         """Take rows into the moments."""

@@ -192,11 +192,15 @@ class TermLearner(Learner):
         """In a new frame: take the norm anew, where it is kept, and keep f in its ball."""
         if not self.rule.needs_norm:
             return
-        norm2, most = np.maximum(self.norm2(), 0.0), self.rule.radius**2
+        norm2, most = np.maximum(self.norm2(), 0.0), self.rule.radius * self.rule.radius
         inward = np.sqrt(np.minimum(1.0, most / np.maximum(norm2, 1e-300)))
         self.state[:, Field.NORM2] = np.minimum(norm2, most)
         self.state[:, Field.SCALE] *= inward
         self.state[:, Field.DROPPED] *= inward
+
+    def sound_f(self) -> bool:
+        """Whether all terms are inside the floating range."""
+        return bool(self.terms.sound())
 
     # -- for those who explain it, and for wider rows --------------------------------------------
 

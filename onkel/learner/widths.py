@@ -15,6 +15,9 @@ from onkel.saved import Saved
 
 Array = NDArray[Any]
 
+UNITS, FAR = ("base", "by_apart", "by_answer"), 1e12
+"""What a unit is made of, and what none of it comes to."""
+
 
 class Widths:
     """Half-widths for each of several targets.
@@ -90,6 +93,7 @@ class Widths:
             np.any(np.array(counts) < 0)
             or not inside.all()
             or np.any(self.of("missed") > self.rows)
+            or np.any(np.abs([self.of(name) for name in UNITS]) > FAR)
         ):
             raise saved.refuse("state", "is not that of intervals: widths or counts beyond limits")
         saved.finish()

@@ -303,16 +303,18 @@ class Lags(Locked):
     @locked
     def dump(self) -> dict[str, Any]:
         """Return what a file must hold beside the parameters; nothing before the first row."""
+        self.check_params()
         if not hasattr(self, "_maker"):
             return {}
         names = getattr(self, "feature_names_in_", None)
-        known = {} if names is None else {"feature_names": names.tolist()}
+        known = {} if names is None else {"feature_names": [str(name) for name in names]}
         return {**self._maker.dump(), **known}
 
     @classmethod
     def restored(cls, parameters: dict[str, Any], saved: Saved) -> Self:
         """Return the series that a file holds."""
         made = cls(**parameters)
+        made.check_params()
         if saved.peek("last") is None:
             saved.finish()
             return made

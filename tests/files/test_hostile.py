@@ -11,6 +11,7 @@ from helpers import corrupted
 from helpers.sizes import size
 
 from onkel import expansions, files
+from onkel.core.density_table import Count, Level
 from onkel.core.widths import KEPT
 from onkel.files import container
 
@@ -120,7 +121,7 @@ def part(kind, **parameters):
 RING = "learner.parts.2."
 """Of the sample "odds": its parts are the weights, the centres, and the ring of two members."""
 FORGED_MIXTURES = [
-    ("odds", another("Regressor"), "settings.members must be estimators for regression"),
+    ("odds", another("Regressor"), "members\\[0\\] is for classification"),
     ("odds", setting("task", "classification"), "settings.task is not known here"),
     ("means", setting("rate", 0.0), "settings.rate must be above 0"),
     ("means", setting("rate", 1), "settings.rate must be a finite number"),
@@ -156,7 +157,7 @@ FORGED_MIXTURES = [
     ("clocks", put(learner__parts__0__clock=None), "do not fit the rule"),
     ("odds", one_setting("rule", 2, part("rule/alma")), "held must be"),
     ("odds", one_setting("expansion", 2, part("expansion/window", terms=9)), "held must be"),
-    ("odds", one_setting("expansion", 3, part("expansion/centers", centers=5, sample=2**31)),
+    ("odds", one_setting("expansion", 3, part("expansion/centers", centers=5, sample=10**7)),
      "draws must hold one number for each of sample"),
     ("means", one_setting("intercept", 1, lambda _: 3), "settings.intercept is not what"),
     ("odds", put(learner__parts__2__held=[2, 0]), r"held must be \[0, 2\]"),
@@ -197,6 +198,26 @@ FORGED_MIXTURES = [
     ("means", put(flat=True), "flat does not fit 2 targets"),
 ]  # fmt: skip
 
+FORGED_DETECTORS = [
+    ("densities", set_at("learner.whole", Count.DRAWS, 2**53), "whole does not fit the arrays"),
+    ("densities", set_at("learner.whole", Count.CALM, 91), "whole does not fit the arrays"),
+    ("densities", set_at("learner.whole", Count.T, 91), "whole does not fit the arrays"),
+    ("densities", reshaped("learner.waiting", lambda a: np.tile(a, (2, 1))), "fit the arrays"),
+    ("densities", set_at("learner.real", Level.LOG_ALPHA, -1e300), "level outside of its limits"),
+    ("densities", set_at("learner.real", Level.SLOPE, 1e-9), "a slope that is none"),
+    ("densities", set_at("learner.real", Level.WIDTH, 1e38), "beyond those of any rows"),
+    ("densities", set_at("learner.real", Level.SEEN, 1e301), "real must not be beyond"),
+    ("densities", set_at("learner.mean", (0, 0), 1e76), "mean must not be beyond"),
+    ("densities", set_at("learner.cov", (0, 0, 0), -1.0), "variances of at least 0"),
+    ("densities", set_at("learner.cov", (0, 0, 1), 1e160), "cov must not be beyond"),
+    ("densities", set_at("learner.smooth", 0, 1e80), "smooth must not be beyond"),
+    ("densities", set_at("learner.calm", (3, 0), 1e305), "beyond those of any rows"),
+    ("densities", set_at("learner.history", 0, 1e7), "history must not be beyond"),
+    ("densities", set_at("learner.due", 0, 2**40), "due must increase, from 91"),
+    ("densities", set_at("learner.held", (0, 6), 0.0), "weights above 0"),
+    ("densities", set_at("learner.held", (0, 0), 1e80), "rows of numbers that are accepted"),
+]  # fmt: skip
+
 TERMS = "learner.terms."
 FORGED = [
     ("classifier", put(learner__terms__head=64), r"terms.head must be a whole number from 0 to 63"),
@@ -205,7 +226,17 @@ FORGED = [
     ("regressor", put(learner__terms__count=10**6), "terms.count"),
     ("classifier", put(learner__terms__count=7), "must be 0 where there is no term"),
     ("classifier", put(learner__terms__head=5), "must"),
-    ("classifier", put(learner__t=3), "births must increase, from 1 to 3 at most"),
+    ("classifier", put(learner__t=3, learner__mistakes=0), "births must increase, from 1 to 3 at"),
+    ("classifier", put(learner__mistakes=91), "mistakes must be a whole number from 0 to 90"),
+    ("classifier", set_at("link.count", 0, 2**62), "link.count must be 90 at most"),
+    ("classifier", put(counts=[1, 2, 91]), "counts must be at least 1"),
+    ("classifier", set_at("learner.state", (0, 10), 1e301), "state must be finite"),
+    ("classifier", set_at("learner.moments.mean", 0, 1e200), "those of numbers that are accepted"),
+    ("classifier", set_at("learner.moments.variance", 0, 1e306), "numbers that are accepted"),
+    ("odds", set_at("learner.blend.count", 0, 2**62), "blend.count must be 90 at most"),
+    ("means", set_at("learner.blend.joint", (0, 0, 0), 1e13), "beyond what any rows make of it"),
+    ("means", widths("base", 1e13), "widths.state is not that of intervals"),
+    ("means", setting("rate", 1e-200), "settings.rate must be above 0, and no extreme"),
     ("classifier", put(learner__t=2**53 + 1), "learner.t must be a whole number"),
     ("classifier", put(learner__t=True), "learner.t must be a whole number"),
     ("classifier", put(learner__t=90.0), "learner.t must be a whole number"),
@@ -223,8 +254,9 @@ FORGED = [
     ("timed", put(learner__refreshed=1e9), "clock and the time of the last refresh do not fit"),
     ("timed", put(learner__clock={"float": "nan"}), "clock must be a number, or nothing"),
     ("detector", put(recent__at=50), "recent.at must be a whole number from 0 to 49"),
-    ("detector", put(recent__count=51), "recent.count"),
-    ("detector", put(recent__count=20), "recent.count does not fit the scores"),
+    ("detector", put(recent__size=60), "recent.at does not fit 50 of 60 scores"),
+    ("detector", put(recent__size=45, recent__at=0), "recent.at does not fit 50 of 45 scores"),
+    ("detector", put(recent__size=0), "recent.size must be a whole number from 1"),
     ("detector", reshaped("recent.values", lambda a: a[:0]), "recent"),
     ("detector", reshaped("warm", lambda a: a[:2]), "warm must have shape"),
     ("classifier", setting("missing", "mode"), "settings.missing is not what"),
@@ -302,6 +334,7 @@ FORGED = [
     ("linear", setting("expansion", {"part": "expansion/centers", "parameters": {"centers": 3}}),
      "must hold"),
     *FORGED_MIXTURES,
+    *FORGED_DETECTORS,
 ]  # fmt: skip
 
 
@@ -315,9 +348,9 @@ def test_what_no_run_can_have_left_is_refused(name, change, message):
 
 
 def test_a_sample_is_not_drawn_longer_than_the_file():
-    """The draws of a reservoir are made when it is opened: 16 GB here, from a file of 3 KB."""
+    """The draws of a reservoir are made when it is opened: 80 MB here, from a file of 3 KB."""
     _, held, tensors = container.unpack(SAMPLES["centers"][0])
-    held["settings"]["expansion"]["parameters"]["sample"] = 2**31
+    held["settings"]["expansion"]["parameters"]["sample"] = 10**7
     with pytest.raises(ValueError, match="draws must hold one number for each of sample"):
         files.loads(b"".join(container.pack(held, tensors)))
 

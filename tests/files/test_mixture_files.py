@@ -303,8 +303,8 @@ def test_what_no_file_can_hold(tmp_path):
     for model, words in (
         (Mine(), "got a Mine"),
         (Classifier(members=[OwnMember()]), "cannot hold members=OwnMember"),
-        (Classifier(members=[Classifier()]), "cannot hold members=Classifier"),
-        (Classifier(members=[KernelClassifier(kernel={1, 2})]), "cannot hold kernel="),
+        (Classifier(members=[Classifier()]), "must be an estimator of onkel with one setting"),
+        (Classifier(members=[KernelClassifier(kernel={1, 2})]), "kernel must be one of"),
     ):
         with pytest.raises(ValueError, match=words):
             model.save(tmp_path / "m")

@@ -24,6 +24,7 @@ from onkel import (
     schedules,
 )
 from onkel.core.layout import Move, Verdict
+from onkel.files import container
 from onkel.files.parameters import BASES, PARTS, Reader, Writer
 from onkel.params import Part
 from onkel.rules.base import BoundRule
@@ -82,7 +83,8 @@ def through(value, name="p", **own):
         None, True, 0, -(2**80), 0.1, 1e-320, -0.0, math.inf, -math.inf, math.nan, "", "é\ud800\0",
         [1, [2.0, "x"]], (1, (2,)), {"a": 1, 2: (3,)}, {}, [], (), np.float32(0.1), np.int8(-3),
         datetime.timedelta(-3, 7, 9), np.timedelta64(90, "m"), np.timedelta64(3, "25us"),
-        np.bool_(True), np.float64(math.nan), np.str_("x"), np.uint64(2**64 - 1), np.float16(2),
+        np.bool_(True), np.float64(math.nan), np.str_("x\0"), np.uint64(2**64 - 1),
+        np.float16(2), b"", b"a\0\xff",
     ],
     ids=repr,
 )  # fmt: skip
@@ -93,17 +95,38 @@ def test_values_come_back_as_they_were(value):
 @pytest.mark.parametrize("dtype", ["<f8", ">f8", "<f4", ">i2", "u1", "?", "<f2"])
 def test_arrays_come_back_in_their_type(dtype, rng):
     value = rng.integers(0, 2, size=(3, 4)).astype(dtype)[:, ::2]
-    model = KernelRegressor(kernel=value)  # not what a kernel is, but nobody has asked yet
-    found = files.loads(files.dumps(model)).kernel
+    writer = Writer()
+    text = writer.value(value, "p")
+    data = b"".join(container.pack({"p": text}, writer.tensors))
+    found = Reader(container.unpack(data)[2], {}).value(text)
     assert np.array_equal(found, value) and found.dtype == value.dtype.newbyteorder("=")
 
 
-@pytest.mark.parametrize("value", [{1, 2}, 1j, b"x", object(), np.array(["a"]), open, 2**70 * 1j])
+@pytest.mark.parametrize(
+    "value", [{1, 2}, 1j, object(), np.array(["a"]), open, 2**70 * 1j, np.datetime64("2020")]
+)
 def test_what_no_file_can_hold_is_refused_by_name(value, tmp_path):
-    path = tmp_path / "m"
     with pytest.raises(ValueError, match="cannot hold passes="):
-        KernelRegressor(passes=value).save(path)
+        Writer().value(value, "passes")
+    with pytest.raises(ValueError, match="passes must be a whole number"):
+        KernelRegressor(passes=value).save(tmp_path / "m")
     assert not [*tmp_path.iterdir()]
+
+
+class Length(datetime.timedelta):
+    """A class of its own, as data frames have one."""
+
+
+class Word(str):
+    """The same of texts."""
+
+
+def test_what_is_of_a_class_of_its_own_comes_back_as_what_it_is_beside():
+    assert fingerprint(through(Length(seconds=3))) == fingerprint(datetime.timedelta(seconds=3))
+    assert fingerprint(through(Word("a\0"))) == fingerprint("a\0")
+    assert fingerprint(through(np.longdouble(0.5))) == fingerprint(0.5)
+    assert fingerprint(through(np.longlong(5))) == fingerprint(np.int64(5))
+    assert fingerprint(through(np.array([1, "x"], object))) == fingerprint([1, "x"])
 
 
 def test_every_part_has_a_name_for_files():

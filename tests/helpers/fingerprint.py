@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from onkel.alerting import RecentScores
 from onkel.expansions.dense import DenseTerms
 from onkel.params import Part
 from onkel.scaling import Targets
@@ -42,6 +43,8 @@ def fingerprint(thing: Any) -> Any:
         return "trees", thing.count, fingerprint(thing.layout())
     if isinstance(thing, DenseTerms):
         return _terms(thing)
+    if isinstance(thing, RecentScores):  # its ring grows as scores come
+        return "recent", fingerprint(thing.dump())
     if isinstance(thing, Targets) and not thing.active:
         return "inactive"
     if callable(thing) and not isinstance(thing, Part):

@@ -14,7 +14,7 @@ namespace onkel {
 
 // What the numbers of core/means.py are called here; a test compares them.
 constexpr double kMeansReach = 8, kMeansHorizon = 1000, kMeansPrior = 1, kMeansStep = 0.1,
-                 kMeansFar = 3;
+                 kMeansFar = 3, kMeansFarthest = 1e100;
 constexpr size_t kMeansJoint = 2;
 
 // The state: arrays of the caller's.
@@ -106,7 +106,8 @@ inline void learn_target(const Means& s, const double* scores, size_t o, double 
   }
   for (size_t i = 0; i < s.members; ++i)
     r.said[i] += std::fabs(r.f[i]) / static_cast<double>(s.outputs);
-  if (s.members > 1) learn_means_joint(s, o, (y - r.center) / r.unit, r);
+  const double target = std::clamp((y - r.center) / r.unit, -kMeansFarthest, kMeansFarthest);
+  if (s.members > 1) learn_means_joint(s, o, target, r);
 }
 
 // Answers one row, then learns what came.

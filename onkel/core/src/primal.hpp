@@ -89,7 +89,11 @@ void primal(const PrimalInput& in, PrimalOutput& out) {
   out.bad_row = -1;
   for (int64_t t = 0; t < in.rows && out.bad_row < 0; ++t) {
     const double size = norm_p(in.x + t * in.d, in.d, in.p);
-    for (int64_t c = 0; c < in.columns; ++c) primal_step(in, out, t, c, size * size, w.data);
+    for (int64_t c = 0; c < in.columns; ++c) {
+      primal_step(in, out, t, c, size * size, w.data);
+      const double shown = in.average ? out.mean_score[t * in.columns + c] : 0;
+      if (!is_sound(out.state + c * onkel::kFields, shown)) out.bad_row = t;
+    }
   }
 }
 

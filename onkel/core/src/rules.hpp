@@ -175,6 +175,17 @@ inline Move decide(const Loss& loss, const Rule& rule, double p, bool intercept,
   return m;
 }
 
+// Whether an output's state is well inside the floating range, and so is what was shown. Looked at
+// is what one row can move far: the scale and what is counted by trials it cannot, NORM2 and b have
+// been looked at, loss and risk are only reported.
+inline bool is_sound(const double* s, double shown) {
+  const double thresholds = std::fabs(s[onkel::kFieldThreshold]) + std::fabs(s[onkel::kFieldAlert]);
+  const double sums = std::fabs(s[onkel::kFieldOffsetSum]) + std::fabs(s[onkel::kFieldAlertSum]);
+  const double lost = s[onkel::kFieldDropped] + s[onkel::kFieldDroppedAverage];
+  const double seen = s[onkel::kFieldWeight] + std::fabs(shown);
+  return (thresholds + sums) + (lost + seen) < onkel::kMostState;
+}
+
 inline double limit_of(const Loss& loss, const double* s) {
   return s[loss.code == LossCode::kNovelty ? onkel::kFieldAlert : onkel::kFieldThreshold];
 }

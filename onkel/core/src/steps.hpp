@@ -42,7 +42,7 @@ constexpr int64_t kFew = 64;
 inline double settle_norm(Block& b, double square, double before) {
   const bool wild = b.in.rule.code == RuleCode::kRomma && b.live <= kFew;
   if (square < (wild ? 0.5 : 1e-5) * before) b.out.stale_norm = true;
-  return square > 0 ? square : 0;
+  return square < 0 ? 0 : square;  // no number stays none, and is refused
 }
 
 inline void drop_front(Block& b, int64_t upto) {
@@ -144,6 +144,18 @@ inline bool step_column(Block& b, int64_t t, int64_t c, bool* wiped) {
   return m.coef != 0;
 }
 
+// Whether all that row t has changed is well inside the floating range, what it let go included.
+inline bool is_sound(const Block& b, int64_t t) {
+  const StepInput& in = b.in;
+  bool sound = true;
+  for (int64_t c = 0; c < in.columns; ++c) {
+    sound &= is_sound(b.state(c), in.average ? b.out.mean_score[t * in.columns + c] : 0);
+    const int64_t past = (in.columns + c) * b.n + in.old_count + t;
+    if (in.average) sound &= std::fabs(b.coef[past]) < onkel::kMostState;
+  }
+  return sound;
+}
+
 // Stored units of column c at candidate i: actual = scale * stored, now and later.
 inline void write_out(Block& b, int64_t done, const bool* wiped) {
   const int64_t columns = b.in.columns;
@@ -221,6 +233,7 @@ void steps(const StepInput& in, StepOutput& out) {
     while (b.front <= i && (b.live > in.cap[t] || b.birth(b.front) < in.oldest[t]))
       let_go(b, i + 1);
     if (in.needs_norm && in.rule.radius < HUGE_VAL) keep_in_ball(b);
+    if (out.bad_row < 0 && !is_sound(b, t)) out.bad_row = t;
     stop = must_stop(b, wiped);
   }
   out.done = t;

@@ -92,7 +92,7 @@ class Mixed(Placed):
         """Check every parameter; return the first member's settings: what it takes, all take."""
         for name, accept in ACCEPTS.items():
             accept.check(type(self).__name__, name, getattr(self, name))
-        self._check_missing()
+        self._checked_missing()
         members = self._chosen(1)
         for i, member in enumerate(members):
             self._check_member(f"members[{i}]", member)
@@ -212,6 +212,9 @@ class Mixed(Placed):
         names, bank = held.items("members"), self._resumed_bank(held)
         if not all(isinstance(m, Estimator) and m.task == self.task for m in names):
             raise held.refuse("members", f"must be estimators for {self.task}")
+        for i, member in enumerate(names):
+            self._check_member(f"settings.members[{i}]", member)
+            member.check_params()
         if not bank or len(names) != len(bank):
             raise held.refuse("members", f"must be as many as there are settings, {len(bank)}")
         numbers = self._resumed_numbers(held)

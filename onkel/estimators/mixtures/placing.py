@@ -33,10 +33,12 @@ class Placed(Estimator):
         where = devices.found(owner, device, lambda: _unfit(far))
         return [s if s.expansion.primal else replace(s, device=where) for s in bank]
 
-    def _placed_here(self, bank: Sequence[Settings], names: Sequence[Any]) -> list[Settings]:
-        """Return a saved mixture's settings, on the model's device if that is here."""
+    def _come_here(self) -> None:
         devices.check(type(self).__name__, self.device)
         self.device = found_here(self.device)
+
+    def _placed_here(self, bank: Sequence[Settings], names: Sequence[Any]) -> list[Settings]:
+        """Return a saved mixture's settings, on the model's device."""
         precise = [getattr(member, "precision", "tf32x3") for member in names]
         own = [replace(s, precision=p) for s, p in zip(bank, precise, strict=True)]
         return self._placed(own, self.device)

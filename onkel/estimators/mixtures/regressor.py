@@ -21,6 +21,8 @@ NU = Accept(
 )  # fmt: skip
 
 RATE = Accept(low=0, low_open=True, high_open=True, none=True, hint="None is the default.")
+LEAST_RATE, MOST_RATE = 1e-100, 1e100
+"""What is beyond counts as this: the bounds on the loss stay finite."""
 DEFAULT_RATE = 8.0
 """What ``rate=None`` means; experiments/self_tuning.py has the study."""
 
@@ -111,6 +113,7 @@ class Regressor(Mixed, BaseRegressor):
 
     def _numbers(self) -> dict[str, float]:
         rate = DEFAULT_RATE if self.rate is None else float(self.rate)
+        rate = min(max(rate, LEAST_RATE), MOST_RATE)
         return {"rate": rate, **super()._numbers(), "nu": float(self.nu)}
 
     def _resumed_numbers(self, held: Saved) -> dict[str, float]:
@@ -118,8 +121,8 @@ class Regressor(Mixed, BaseRegressor):
         if not 0 < nu < 1:
             raise held.refuse("nu", f"must lie between 0 and 1; got {nu}")
         rate = held.number("rate", low=0.0)
-        if not rate > 0:
-            raise held.refuse("rate", f"must be above 0; got {rate}")
+        if not LEAST_RATE <= rate <= MOST_RATE:
+            raise held.refuse("rate", f"must be above 0, and no extreme; got {rate}")
         return {"rate": rate, **super()._resumed_numbers(held), "nu": nu}
 
     def _has_interval(self) -> bool:
