@@ -21,7 +21,7 @@ from helpers.sizes import size
 from onkel.streams.sources import Reading, SourceError, lines, open_source, unpack
 
 MEGA = 2**20
-PLAIN = size(160, 3000)
+PLAIN = size(160, 600)
 """Mebibytes that a bomb unpacks to."""
 ROOM = 120
 """Mebibytes that reading may take, beside what the parsers take themselves."""

@@ -60,7 +60,7 @@ def test_roles_of_many_columns(in_time) -> None:
 
 @pytest.mark.parametrize("fast", FAST)
 def test_json_rows_that_share_few_names(tmp_path, in_time, fast) -> None:
-    each = WIDE // 1000
+    each = WIDE // 2000
     rows = [{f"k{i}-{j}": j for j in range(each)} | {"a": i} for i in range(1000)]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     source, blocks = read(tmp_path / "rows.jsonl", fast=fast)

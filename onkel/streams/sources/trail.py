@@ -13,7 +13,7 @@ FIRST, MOST = 2**20, 32
 class Trail:
     r"""A running checksum of all bytes before a row, with marks that tell where it differs.
 
-    It is CRC-32, which costs a fortieth of what reading rows costs: of changes that happen, one in
+    It is CRC-32, for a few hundredths of what reading rows costs: of changes that happen, one in
     four thousand million goes unseen. (Whoever wants to deceive a run can write to its state.)
     Bytes are added as they are handed out, and counted once a row ends behind them: so a position
     depends on nothing that comes after it.
