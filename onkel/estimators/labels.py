@@ -35,15 +35,20 @@ def checked(y: Array, what: str = "Row") -> Array:
     with np.errstate(invalid="ignore"):
         plain = kind == "f" and np.all((np.abs(y) < EXACT) & (y == np.floor(y)))
     if kind == "O" or (kind == "f" and not plain) or (kind == "u" and np.any(y > LARGEST)):
-        for row, label in enumerate(y.tolist()):
-            why = "" if label.__class__ is str else _fault(label)
+        labels = y.tolist()
+        words = any(isinstance(label, str) for label in labels)
+        for row, label in enumerate(labels):
+            why = "" if label.__class__ is str else _fault(label, words)
             if why:
                 raise RefusedRow(f"{what} {row}: {why}", row)
     return y
 
 
-def _fault(label: Any) -> str:
-    """Return what is wrong with a label; nothing, if it is one."""
+def _fault(label: Any, words: bool) -> str:
+    """Return what is wrong with a label; nothing, if it is one.
+
+    Beside `words` a fraction is a name like any other.
+    """
     if label is None or label != label:
         return "Input y contains NaN or None: give a label."
     if isinstance(label, int) and not -LARGEST <= label <= LARGEST:
@@ -51,7 +56,7 @@ def _fault(label: Any) -> str:
         named = f"the label {label}" if bits <= 128 else "the label"
         return f"{named} has {bits} bits; give it as text."
     if isinstance(label, float):
-        return _fault_of_float(label)
+        return _fault_of_float(label, words)
     try:
         hash(label)
     except TypeError:
@@ -59,10 +64,10 @@ def _fault(label: Any) -> str:
     return ""
 
 
-def _fault_of_float(label: float) -> str:
+def _fault_of_float(label: float, words: bool) -> str:
     if math.isinf(label):
         return "Input y contains NaN or infinity: every row needs a label."
-    if label != math.floor(label):
+    if label != math.floor(label) and not words:
         return (
             "Unknown label type: continuous. A classifier takes labels, not measurements; for "
             "those use Regressor."
