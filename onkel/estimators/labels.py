@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -44,24 +44,28 @@ def checked(y: Array, what: str = "Row") -> Array:
     return y
 
 
-def check_labels(labels: Iterable[Any], what: str = "Label") -> None:
+def check_labels(labels: Sequence[Any], what: str = "Label") -> None:
     """Raise a :class:`RefusedRow` for the first that cannot be a label."""
+    words = any(isinstance(label, str) for label in labels)
     for row, label in enumerate(labels):
-        why = "" if label.__class__ is str else _fault(label)
+        why = "" if label.__class__ is str else _fault(label, words)
         if why:
             raise RefusedRow(f"{what} {row}: {why}", row)
 
 
-def _fault(label: Any) -> str:
-    """Return what is wrong with a label; nothing, if it is one."""
+def _fault(label: Any, words: bool) -> str:
+    """Return what is wrong with a label; nothing, if it is one.
+
+    Beside `words` a fraction is a name like any other.
+    """
     if label is None or (isinstance(label, (float, np.floating)) and label != label):
         return "Input y contains NaN or None: give a label."
-    if isinstance(label, int) and not -LARGEST <= label <= LARGEST:
+    if isinstance(label, int) and not ~LARGEST <= label <= LARGEST:
         bits = label.bit_length() + 1  # one is the sign
         named = f"the label {label}" if bits <= 128 else "the label"
         return f"{named} has {bits} bits; give it as text."
     if isinstance(label, float):
-        return _fault_of_float(label)
+        return _fault_of_float(label, words)
     if not isinstance(label, LABELS):
         return (
             f"Unknown label type: {type(label).__name__} ({label!r:.60}). A label is a whole "
@@ -70,10 +74,10 @@ def _fault(label: Any) -> str:
     return ""
 
 
-def _fault_of_float(label: float) -> str:
+def _fault_of_float(label: float, words: bool) -> str:
     if math.isinf(label):
         return "Input y contains NaN or infinity: every row needs a label."
-    if label != math.floor(label):
+    if label != math.floor(label) and not words:
         return (
             "Unknown label type: continuous. A classifier takes labels, not measurements; for "
             "those use Regressor."

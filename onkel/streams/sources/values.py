@@ -144,7 +144,7 @@ def label(value: Any, whole: bool, column: str = "?") -> Any:
     if not whole:
         return _label(value, column)
     found = _whole(value, column)
-    if not -LARGEST_LABEL <= found <= LARGEST_LABEL:
+    if not ~LARGEST_LABEL <= found <= LARGEST_LABEL:
         bits = found.bit_length() + 1
         raise BadRow(f"column {column!r}: a whole number of {bits} bits is no label; 64 are taken")
     return found
