@@ -129,8 +129,8 @@ def moments(rows: Array, fade: Array, into: Running) -> None:
         share = np.where(came, 1.0 / np.clip(seen, 1.0, horizon), 0.0)
         delta = np.where(came, x - mean, 0.0)
         if steady:
-            absurd = (delta**2 > 1e8 * variance) & (variance > 1e-29 * mean**2)
-            held = np.sqrt((16.0 + 0.25 / np.where(came, share, 1.0)) * variance)
+            absurd = (1e-8 * delta**2 > variance) & (variance > 1e-29 * mean**2)
+            held = np.sqrt(16.0 + 0.25 / np.where(came, share, 1.0)) * np.sqrt(variance)
             held = np.copysign(held, delta)
             delta = np.where(absurd, held, delta)
         move = share * delta

@@ -172,7 +172,7 @@ struct Moments {
 
   // Whether a value is absurd: further from the mean than 10 000 spreads (and not rounding).
   static bool absurd(double delta, double mean, double variance) {
-    return delta * delta > 1e8 * variance && variance > 1e-29 * mean * mean;
+    return 1e-8 * delta * delta > variance && variance > 1e-29 * mean * mean;
   }
 
   // One row (Welford; population variance); `seen` fades by `fade` before it enters.
@@ -183,7 +183,7 @@ struct Moments {
     const auto enter = [&](size_t j, double share, bool held) {
       double delta = static_cast<double>(x[j]) - m[j];
       if (held && absurd(delta, m[j], v[j]))  // the spread widens by an eighth, or more at first
-        delta = std::copysign(std::sqrt((16 + 0.25 / share) * v[j]), delta);
+        delta = std::copysign(std::sqrt(16 + 0.25 / share) * std::sqrt(v[j]), delta);
       const double move = share * delta;
       m[j] += move;
       v[j] = (1.0 - share) * (v[j] + move * delta);
