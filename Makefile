@@ -24,12 +24,13 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: FORCE help setup setup-all demo test test-all lint format bench bench-quick reproduce reproduce-quick docs dist sanitize clean
+.PHONY: FORCE help setup setup-all demo test test-all test-lowest lint format bench bench-quick reproduce reproduce-quick docs dist sanitize clean
 
 help:
 	@echo "make demo       set up, run the demonstration, write its report"
 	@echo "make test       the suite, quickly (three minutes)"
 	@echo "make test-all   that, then all of it at full length: both cores, Spark, browser"
+	@echo "make test-lowest  what rests on other packages, with the lowest versions of them (four minutes)"
 	@echo "make setup      .venv with onkel and what the demonstration needs"
 	@echo "make setup-all  .venv with every extra"
 	@echo "make lint       formatting, style, types, direction of imports, private names"
@@ -160,6 +161,36 @@ dist: $(DONE)/tools
 	@ls -1 dist/*
 	@if ls dist/*-none-any.whl > /dev/null 2>&1; then cat $(DONE)/dist.log; \
 	  echo "The wheel has no compiled core (see above)."; exit 1; fi
+
+# ---------------------------------------------------------------- the lowest versions
+
+# An environment of its own with just the lower bounds of pyproject.toml, and a core built with the
+# lowest build tools. Not tried: gpu and spark, gigabytes each. River comes last, on its own: it
+# asks for a newer NumPy than we do.
+LOW := build/lowest
+LOW_PIP := $(LOW)/venv/bin/python -m pip install -qq --only-binary :all:
+LOW_TESTS := tests/app tests/estimators/test_sklearn.py tests/estimators/test_inputs.py tests/files \
+  tests/judge tests/packaging tests/series tests/streams tests/core onkel
+LOW_RUN := env -u ONKEL_PURE -u ONKEL_LONG $(LOW)/venv/bin/python -m pytest -p no:cacheprovider $(PYTEST_FLAGS)
+
+$(LOW)/done: $(CORE_FILES) tools/lowest.py | $(DONE)/venv
+	@echo "== an environment with the lowest versions"
+	@rm -rf $(LOW) && mkdir -p $(LOW)
+	@$(BIN)/python -m venv $(LOW)/venv
+	@$(BIN)/python tools/lowest.py build cli arrow kafka report serve test > $(LOW)/pins.txt
+	@$(BIN)/python tools/lowest.py river | grep '^river' > $(LOW)/river.txt
+	@$(LOW_PIP) -r $(LOW)/pins.txt "cmake>=3.20" ninja
+	@SKBUILD_BUILD_DIR=$(LOW)/cmake $(LOW)/venv/bin/python -m pip install -qq --no-build-isolation --no-deps -e .
+	@touch $@
+
+test-lowest: $(LOW)/done
+	@$(LOW)/venv/bin/python -m pip uninstall -qq -y river
+	@$(LOW_PIP) -r $(LOW)/pins.txt
+	@echo "== tests with $$(tr '\n' ' ' < $(LOW)/pins.txt)"
+	@$(LOW_RUN) $(LOW_TESTS)
+	@$(LOW_PIP) -r $(LOW)/river.txt
+	@echo "== tests with $$(cat $(LOW)/river.txt)"
+	@$(LOW_RUN) tests/river onkel/river
 
 # ---------------------------------------------------------------- sanitizers
 

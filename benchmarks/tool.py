@@ -78,15 +78,20 @@ def parse(path: Path) -> list[np.ndarray]:
     return found
 
 
-def to_file(folder: Path, path: Path, *more: Any) -> tuple[float, float]:
+def anew(folder: Path) -> None:
     shutil.rmtree(folder / "state", ignore_errors=True)
+    (folder / "alerts.jsonl").unlink(missing_ok=True)
+
+
+def to_file(folder: Path, path: Path, *more: Any) -> tuple[float, float]:
+    anew(folder)
     return command(
         ["detect", path, "-o", folder / "alerts.jsonl", "--state", folder / "state", "-q", *more]
     )
 
 
 def through_pipe(folder: Path, path: Path) -> tuple[float, float]:
-    shutil.rmtree(folder / "state", ignore_errors=True)
+    anew(folder)
     with subprocess.Popen(["cat", path], stdout=subprocess.PIPE) as cat:
         words = ["detect", "-", "-o", folder / "alerts.jsonl", "--state", folder / "state", "-q"]
         return command([*words, *KERNEL], cat.stdout)

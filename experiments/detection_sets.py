@@ -3,8 +3,8 @@
 Every row is judged before it is learned; a stream is measured from its row `start` on. Means are
 over groups, so that three labellings of the same images count as one. The groups of a set, sorted
 by name, go in turn to two halves: settings may be chosen on the first ("choose"), and are shown on
-the second ("shown"). `batadal`, one stream alone, and `generated`, to which nothing was ever tuned,
-are shown only.
+the second ("shown"). `batadal`, one stream alone, and `generated` are
+shown only.
 
 - `tables`: ADBench's, shuffled by seed 0, at most 3000 rows each, measured from a fifth on; those
   with fewer than five anomalies there, and InternetAds (1555 columns), are left out.

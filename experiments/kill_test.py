@@ -23,7 +23,9 @@ from pathlib import Path
 
 import numpy as np
 
-from onkel.app.run.faults import POINTS
+TESTS = Path(__file__).resolve().parents[1] / "tests"
+sys.path.append(str(TESTS))
+from helpers.dying import POINTS  # noqa: E402
 
 
 def main() -> int:
@@ -65,9 +67,11 @@ def start(source: Path, folder: Path, fault: str = "") -> subprocess.Popen[bytes
     """Start the command, or let it go on."""
     folder.mkdir(exist_ok=True)
     words = ["detect", source, "--state", folder / "state", "-o", folder / "alerts.jsonl"]
-    words += ["--every", "0.05", "--window", "2000"]
-    full = [sys.executable, "-m", "onkel.app", *map(str, words)]
-    return subprocess.Popen(full, env={**os.environ, "ONKEL_FAULT": fault})
+    words += ["--every", "0.05", "--window", "2000", "--block", "4096"]
+    module = ["helpers.dying", fault] if fault else ["onkel.app"]
+    full = [sys.executable, "-m", *module, *map(str, words)]
+    paths = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
+    return subprocess.Popen(full, env={**os.environ, "PYTHONPATH": paths})
 
 
 def kill_and_go_on(source: Path, folder: Path, rows: int, kills: int) -> dict[str, int]:

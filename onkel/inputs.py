@@ -14,10 +14,29 @@ Array = NDArray[Any]
 
 LARGEST = 1e152
 """Inputs beyond this have squares that a stream's moments cannot hold."""
+EXACT = 2**53
+"""From here on floats skip whole numbers."""
+WIDEST = 64
+"""Characters of a text that an array of fixed width may hold."""
 
 
 class NotFittedError(ValueError, AttributeError):
     """The model has learned nothing yet (as scikit-learn's)."""
+
+
+class RefusedRow(ValueError):
+    """A row that cannot be learned, for its values or for what the model is; nothing was changed.
+
+    `row` counts from the call's first.
+    """
+
+    def __init__(self, message: str, row: int) -> None:
+        super().__init__(message)
+        self.row = row
+
+    def __reduce__(self) -> Any:
+        """Return how a copy is made (exceptions cross processes)."""
+        return type(self), (str(self), self.row)
 
 
 class DataConversionWarning(UserWarning):
@@ -174,20 +193,31 @@ def _check_finite(values: Array, owner: str, rows: Array | None, gaps: bool = Fa
         values = rows = np.where(np.isnan(values), values.dtype.type(0), values)
     if np.all(np.isfinite(values)):
         if values.dtype == np.float64 and np.max(np.abs(values), initial=0.0) > LARGEST:
-            raise ValueError(
+            _refuse(
                 f"Input X holds values beyond {LARGEST:g}, whose squares leave the floating "
-                "range. Rescale that feature. The model was not changed."
-            )
+                "range.{where} Rescale that feature. The model was not changed.",
+                rows, lambda x: np.abs(x) <= LARGEST,
+            )  # fmt: skip
         return
-    where = ""
-    if rows is not None:
-        i, j = np.argwhere(~np.isfinite(rows))[0]
-        where = f" First at row {i}, column {j}: {rows[i, j]}."
     kind = "NaN" if np.isnan(values).any() else f"infinity or a value too large for {values.dtype}"
-    raise ValueError(
-        f"Input X contains {kind}.{where} {owner} takes finite numbers only: impute those values, "
-        "leave out those rows, or (for NaN) let missing='mean' stand in. The model was not changed."
-    )
+    _refuse(
+        f"Input X contains {kind}.{{where}} {owner} takes finite numbers only: impute those "
+        "values, leave out those rows, or (for NaN) let missing='mean' stand in. The model was not "
+        "changed.",
+        rows, np.isfinite,
+    )  # fmt: skip
+
+
+def _refuse(message: str, rows: Array | None, fits: Any) -> None:
+    """Refuse rows for their first value that does not fit; its place, if known, goes into {where}.
+
+    Of sparse rows the place is not known.
+    """
+    if rows is None:
+        raise ValueError(message.replace("{where}", ""))
+    i, j = (int(at) for at in np.argwhere(~fits(rows))[0])
+    where = f" First at row {i}, column {j}: {rows[i, j]}."
+    raise RefusedRow(message.replace("{where}", where), i)
 
 
 def string_rows(X: Any, owner: str) -> list[str]:
@@ -261,12 +291,37 @@ def same_length(X: Sequence[Any] | Any, y: Any) -> None:
         )
 
 
-def _labels_of(y: Sequence[Any]) -> Array:
-    """Return a list as an array; words beside other things stay what they are."""
-    if len({isinstance(v, str) for v in y}) < 2:
-        return np.asarray(y)
-    found = np.empty(len(y), dtype=object)
-    found[:] = y
+def labels_of(y: Sequence[Any]) -> Array:
+    """Return a list as an array of a common type, or of objects where one would merge labels."""
+    kinds = {issubclass(kind, str) for kind in set(map(type, y))}
+    if kinds == {True}:
+        return text_array(y)
+    if len(kinds) < 2:
+        found = np.asarray(y)
+        large = found.dtype.kind == "f" and np.any(np.abs(found) >= EXACT)
+        if not (large and any(isinstance(v, int) for v in y)):
+            return found
+    return _objects(y)
+
+
+def text_array(texts: Sequence[str]) -> Array:
+    """Return texts as an array: of fixed width if they are short, else of objects.
+
+    An array of fixed width has room for the longest text in every row, and drops a NUL at the end.
+
+    Examples
+    --------
+    >>> text_array(["a", "b"]).dtype, text_array(["a", "b" * 1000]).dtype
+    (dtype('<U1'), dtype('O'))
+    """
+    if any(len(text) > WIDEST or "\0" in text for text in set(texts)):
+        return _objects(texts)
+    return np.array(texts, dtype=str)
+
+
+def _objects(values: Sequence[Any]) -> Array:
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
     return found
 
 
@@ -279,7 +334,7 @@ def as_vector(y: Any, owner: str, warn: bool = True) -> Array:
     y = on_host(y)
     if hasattr(y, "to_numpy"):
         y = y.to_numpy()
-    y = _labels_of(y) if isinstance(y, (list, tuple)) else np.asarray(y)
+    y = labels_of(y) if isinstance(y, (list, tuple)) else np.asarray(y)
     if y.ndim == 2 and y.shape[1] == 1:
         if warn:
             warnings.warn(

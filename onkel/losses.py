@@ -191,11 +191,16 @@ class LeastSquares(Loss):
         return 0.2
 
 
+STEEPEST = 30.0
+"""The exponential loss grows no steeper than exp(30)."""
+
+
 @dataclass(frozen=True)
 class Exponential(Loss):
     """Exponential loss for y = -1 or +1 (that of boosting).
 
-    ``exp(-y z)``
+    ``exp(-y z)``, and from margins of -30 on a straight line: one row that is far on the wrong side
+    would else take f out of the floating range.
 
     References
     ----------
@@ -212,8 +217,9 @@ class Exponential(Loss):
     code: ClassVar[LossCode | None] = LossCode.EXPONENTIAL
 
     def judge(self, z: float, y: float, threshold: float) -> Verdict:
-        e = math.exp(-y * z) if -y * z < 700.0 else math.inf  # refused by the learner
-        return Verdict(y * e, float(y * z <= 0), e)
+        held = min(-y * z, STEEPEST)
+        e = math.exp(held)
+        return Verdict(y * e, float(y * z <= 0), e * (1.0 + (-y * z - held)))
 
     @property
     def default_rate(self) -> float:

@@ -28,15 +28,22 @@ class Moments:
     The t-th row enters with weight ``1/min(t, horizon)``, one row after another, so that the
     result does not depend on how the rows were cut into blocks. By the clock, t is the sum of
     ``exp(-age/duration)`` over the rows so far. With `gaps`, NaN is a value that has not come.
+
+    `steady` ones are not carried away by a single row: a value further from the mean than 10 000
+    spreads counts as one that widens the spread by an eighth. Values that stay there are followed
+    all the same, an eighth at a time (faster in the first hundred rows).
     """
 
-    def __init__(self, columns: int, horizon: float, eps: float, gaps: bool = False) -> None:
+    def __init__(
+        self, columns: int, horizon: float, eps: float, gaps: bool = False, steady: bool = False
+    ) -> None:
         self.seen = np.zeros(columns)
         self.mean = np.zeros(columns)
         self.variance = np.zeros(columns)
         self.horizon = max(horizon, 1.0)
         self.eps = eps
         self.gaps = gaps
+        self.steady = steady
 
     def update(self, rows: Array, fade: Array = NOTHING) -> None:
         """Take in rows; before each, the weight of all that came fades by its factor."""
@@ -45,13 +52,18 @@ class Moments:
     def running(self) -> core.Running:
         """Return the moments as the core takes them, arrays and all."""
         horizon = float(self.horizon)
-        return core.Running(self.seen, self.mean, self.variance, horizon, not self.gaps)
+        held = (self.seen, self.mean, self.variance)
+        return core.Running(*held, horizon, not self.gaps, self.steady)
 
     def spread(self) -> Array:
-        """Return the standard deviation; 1 where the column has been constant."""
-        spread = np.sqrt(self.variance)
-        noise = np.maximum(8 * self.eps * np.abs(self.mean), SMALLEST_SPREAD)
-        return np.where(spread > noise, spread, 1.0)
+        """Return the standard deviation; 1 where the column has been constant.
+
+        Where 1 is less than its rounding it is a millionth of its size: what comes after a first
+        value that was absurd is then not absurdly far away in its turn.
+        """
+        spread, size = np.sqrt(self.variance), np.abs(self.mean)
+        noise = np.maximum(8 * self.eps * size, SMALLEST_SPREAD)
+        return np.where(spread > noise, spread, np.where(size > 2.0**53, 1e-6 * size, 1.0))
 
     def copy(self) -> Moments:
         """Return an independent copy."""
@@ -86,7 +98,7 @@ class Targets:
 
     def __init__(self, columns: int, horizon: float, active: bool) -> None:
         self.active = active
-        self.moments = Moments(columns, horizon, float(np.finfo(np.float64).eps))
+        self.moments = Moments(columns, horizon, float(np.finfo(np.float64).eps), steady=True)
         self.center, self.spread = np.zeros(columns), np.ones(columns)
         self.known = np.full(columns, not active)
 

@@ -7,8 +7,11 @@ from typing import Any
 import click
 
 from onkel import __version__
-from onkel.app.errors import CODES, RunError
+from onkel.app.errors import CODES
 from onkel.app.options import (
+    Heard,
+    HeardGroup,
+    Named,
     Teaching,
     detect_options,
     learn_options,
@@ -19,12 +22,14 @@ from onkel.app.options import (
     source_options,
     with_options,
 )
+from onkel.app.telling import ending, say, tell, to_stdout
 
 _SHOWN = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _EXIT = "\n".join(f"  {code:>3}  {meaning}" for code, meaning in CODES.items())
 
 
 @click.group(
+    cls=HeardGroup,
     context_settings=_SHOWN,
     epilog=f"\b\nExit codes:\n{_EXIT}",
 )
@@ -47,10 +52,8 @@ def _run(task: str, source: str, options: dict[str, Any]) -> None:
     from onkel.app import conduct
 
     try:
-        code = conduct.run(task, source, options)
-    except RunError as error:
-        click.echo(f"onkel: {error}", err=True)
-        raise SystemExit(error.code) from None
+        with ending():
+            code = conduct.run(task, source, options)
     except KeyboardInterrupt:  # before the first row, or for the second time
         raise SystemExit(conduct.INTERRUPTED) from None
     raise SystemExit(code)
@@ -142,7 +145,8 @@ def serve(**options: Any) -> None:
     \b
     onkel serve --state models/
     onkel serve --state models/ --host 0.0.0.0 --token-file token.txt
-    curl -d '{"name": "pump", "task": "novelty"}' http://127.0.0.1:8421/models
+    curl --json '{"name": "pump", "task": "novelty"}' http://127.0.0.1:8421/models
+    curl --json '{"X": [[1.0, 2.0]]}' http://127.0.0.1:8421/models/pump/predict-then-learn
 
     An example that was acknowledged is on the disk: the machine may die at any moment. What can be
     asked is told at /openapi.json.
@@ -150,12 +154,12 @@ def serve(**options: Any) -> None:
     try:
         from onkel.app.service import serve as server
     except ImportError as error:
-        click.echo(f"onkel: serve needs {error.name}: pip install 'onkel[serve]'.", err=True)
+        tell(f"onkel: serve needs {error.name}: pip install 'onkel[serve]'.")
         raise SystemExit(2) from None
     raise SystemExit(server.run(options))
 
 
-@main.command(context_settings=_SHOWN)
+@main.command(cls=Heard, context_settings=_SHOWN)
 @click.argument("state", type=click.Path(exists=True, file_okay=False))
 @click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
 def inspect(state: str, as_json: bool) -> None:
@@ -169,27 +173,26 @@ def inspect(state: str, as_json: bool) -> None:
     """  # noqa: D301
     from onkel.app.run import inspect as inspection
 
-    try:
+    with ending():
         found = inspection.inspect(state)
-    except RunError as error:
-        click.echo(f"onkel: {error}", err=True)
-        raise SystemExit(error.code) from None
-    click.echo(inspection.as_json(found) if as_json else inspection.as_text(found))
+        say(inspection.as_json(found) if as_json else inspection.as_text(found))
 
 
-@main.command(context_settings=_SHOWN)
+@main.command(cls=Heard, context_settings=_SHOWN)
 @click.option("--examples", type=click.IntRange(1), help="Readings of the simulated plant.")
 @click.option("--seed", type=int, help="Of the simulation.")
-@click.option("--output", type=click.Path(dir_okay=False), help="The report's file.")
+@click.option("--output", type=Named(dir_okay=False), help="The report's file.")
 def demo(**options: Any) -> None:
     """Watch six sensors of a simulated plant, and write a report to open in a browser."""
     from onkel.app.demo import __main__ as demonstration
 
     words = [[f"--{name}", str(value)] for name, value in options.items() if value is not None]
-    raise SystemExit(demonstration.main([word for pair in words for word in pair]))
+    with ending(), to_stdout():
+        code = demonstration.main([word for pair in words for word in pair])
+    raise SystemExit(code)
 
 
-@main.command(context_settings=_SHOWN)
+@main.command(cls=Heard, context_settings=_SHOWN)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     """Print what makes a SHELL complete onkel's commands and options.
@@ -203,4 +206,5 @@ def completion(shell: str) -> None:
 
     found = get_completion_class(shell)
     assert found is not None
-    click.echo(found(main, {}, "onkel", "_ONKEL_COMPLETE").source())
+    with ending():
+        say(found(main, {}, "onkel", "_ONKEL_COMPLETE").source())

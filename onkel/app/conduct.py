@@ -24,6 +24,7 @@ from onkel.app.run.progress import Progress, closing
 from onkel.app.run.series import lags_of
 from onkel.app.run.session import Session
 from onkel.app.run.settings import RunSettings
+from onkel.app.telling import forget_stdout, say, tell
 
 INTERRUPTED = 130
 
@@ -34,9 +35,9 @@ def run(task: str, source: str, options: dict[str, Any]) -> int:
     _check(settings, options)
     _check_paths(source, options)
     for note in [] if options["quiet"] else settings.notes():
-        print(f"onkel: {note}", file=sys.stderr)
+        tell(f"onkel: {note}")
     if options["dry_run"]:
-        print(describe(settings, opened(source, reading), options["as_json"]))
+        say(describe(settings, opened(source, reading), options["as_json"]))
         return 0
     try:
         with contextlib.ExitStack() as stack:
@@ -130,7 +131,7 @@ def conduct(session: Session, options: dict[str, Any], signals: _Stops) -> int:
     try:
         session.run()
     except OutputProblem:
-        _forget_stdout()
+        forget_stdout()
         raise
     finally:
         if progress is not None:
@@ -138,7 +139,7 @@ def conduct(session: Session, options: dict[str, Any], signals: _Stops) -> int:
     _warn(session, warned, quiet)
     _finish(session, options, time.monotonic() - begun, session.counters.rows - before, watched)
     if signals.came and session.state is not None and watched:
-        print("Interrupted; the same command goes on from here.", file=sys.stderr)
+        tell("Interrupted; the same command goes on from here.")
     return INTERRUPTED if signals.came else 0
 
 
@@ -146,7 +147,7 @@ def _warn(session: Session, shown: int, quiet: bool) -> int:
     """Print the source's warnings from number `shown` on; return how many there are."""
     found = session.source.warnings()
     for warning in [] if quiet else found[shown:]:
-        print(f"onkel: {warning}", file=sys.stderr)
+        tell(f"onkel: {warning}")
     return len(found)
 
 
@@ -162,28 +163,15 @@ def _finish(
         except OSError as error:
             raise OutputProblem(f"--report {options['report']}: {error.strerror}.") from None
     summary = session.closing()
-    stream = sys.stderr if options["output"] == "-" else sys.stdout
     if options["as_json"]:
-        try:
-            print(json.dumps(summary), file=stream, flush=True)
-        except OSError as error:
-            _forget_stdout()
-            raise OutputProblem(f"the summary cannot be written: {error.strerror}.") from None
+        (tell if options["output"] == "-" else say)(json.dumps(summary))
     elif not options["quiet"] and (watched or summary["broken"]):
         words = closing(summary, session.counters.first_broken, seconds, rows)
-        print(words, file=sys.stderr)
+        tell(words)
 
 
 def _columns() -> int:
     return max(shutil.get_terminal_size((100, 24)).columns - 1, 20)
-
-
-def _forget_stdout() -> None:
-    """Let Python end without a second complaint about a pipe that was closed."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Stops:

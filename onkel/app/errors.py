@@ -42,3 +42,7 @@ class OutputProblem(RunError):
     """The output cannot be written."""
 
     code = 5
+
+
+class Unheard(OutputProblem):
+    """Whoever read the output has closed it, as ``| head`` does: nobody wants a message."""

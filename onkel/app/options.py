@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from onkel.app.telling import ending, to_stdout
+
 Wrap = Callable[[Any], Any]
 
 
@@ -19,7 +21,20 @@ class Section(click.Option):
         self.section = section
 
 
-class Teaching(click.Command):
+class Heard(click.Command):
+    """A command whose help, too, ends with the documented code where it cannot be written."""
+
+    def make_context(self, *args: Any, **how: Any) -> click.Context:
+        """Understand the command line; --help and --version are answered here."""
+        with ending(), to_stdout():
+            return super().make_context(*args, **how)
+
+
+class HeardGroup(Heard, click.Group):
+    """The same for a group of commands."""
+
+
+class Teaching(Heard):
     """A command whose help groups options, and ends with examples as they are written."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -32,6 +47,16 @@ class Teaching(click.Command):
         for name, records in sections.items():
             with formatter.section(name):
                 formatter.write_dl(records)
+
+
+class Named(click.Path):
+    """A path; an empty one, as a variable that is not set gives it, is refused."""
+
+    def convert(self, value: Any, param: Any, ctx: click.Context | None) -> Any:
+        """Return the path as click does."""
+        if value == "":
+            self.fail("a name is needed, and got ''.", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 def _option(section: str, *names: str, **kwargs: Any) -> Wrap:
@@ -130,7 +155,7 @@ source_options: list[Wrap] = [
     _option(SOURCE, "--longest", type=click.IntRange(64), default=2**20, show_default=True,
             metavar="BYTES", help="A longer line is a broken row."),
     _option(SOURCE, "--strict", is_flag=True, help="Stop at the first broken row."),
-    _option(SOURCE, "--dead-letters", type=click.Path(dir_okay=False), metavar="FILE",
+    _option(SOURCE, "--dead-letters", type=Named(dir_okay=False), metavar="FILE",
             help="Where broken rows go, with line and reason; else into --state."),
 ]  # fmt: skip
 
@@ -210,11 +235,11 @@ learn_options: list[Wrap] = [
 ]  # fmt: skip
 
 run_options: list[Wrap] = [
-    _option(OUTPUT, "--output", "-o", type=click.Path(dir_okay=False, allow_dash=True),
+    _option(OUTPUT, "--output", "-o", type=Named(dir_okay=False, allow_dash=True),
             default="-", metavar="FILE", help="Where results go: a file, or - for stdout."),
     _option(OUTPUT, "--output-format", type=click.Choice(["jsonl", "csv"]),
             help="JSON lines or CSV; else the file's ending tells."),
-    _option(OUTPUT, "--report", type=click.Path(dir_okay=False), metavar="FILE.html",
+    _option(OUTPUT, "--report", type=Named(dir_okay=False), metavar="FILE.html",
             help="A page about the run, written at its end."),
     _option(OUTPUT, "--dashboard", metavar="[HOST:]PORT",
             help="Show the run on a live page, such as http://127.0.0.1:8080; 0 takes a free port. "
@@ -223,7 +248,7 @@ run_options: list[Wrap] = [
     _option(OUTPUT, "--quiet", "-q", is_flag=True, help="No progress, no summary, no warnings."),
     _option(OUTPUT, "--dry-run", is_flag=True,
             help="Show what was inferred; learn nothing, write nothing."),
-    _option(STATE, "--state", type=click.Path(file_okay=False), metavar="DIR",
+    _option(STATE, "--state", type=Named(file_okay=False), metavar="DIR",
             help="Keep everything here, so that a run can die and go on."),
     _option(STATE, "--every", type=click.FloatRange(0), default=1.0, show_default=True,
             metavar="SECONDS", help="Time between checkpoints."),
@@ -232,7 +257,7 @@ run_options: list[Wrap] = [
     _option(STATE, "--block", type=click.IntRange(64), metavar="ROWS",
             help="Rows that are handled at once: 16384 of up to 8 columns, fewer of more; 1024 by "
             "classify and regress with --model auto."),
-    _option(STATE, "--config", type=click.Path(dir_okay=False), metavar="FILE.toml",
+    _option(STATE, "--config", type=Named(dir_okay=False), metavar="FILE.toml",
             is_eager=True, callback=_load,
             help="Take settings from a TOML file: names as here, without the dashes."),
 ]  # fmt: skip
@@ -244,15 +269,18 @@ _LIMITS: dict[str, tuple[type, str]] = {
     "rows": (int, "Examples in one request: 10000."),
     "features": (int, "Numbers in one row: 10000."),
     "classes": (int, "Labels that one classifier may know: 1000."),
-    "seconds": (float, "For a request to arrive, and again for its answer: 30."),
+    "seconds": (
+        float,
+        "For a request to arrive, for its answer, and for that to be taken: 30 each.",
+    ),
     "models": (int, "Models in all: 256."),
-    "model-bytes": (int, "Bytes of a model; one that has grown beyond learns no more: 256 MiB."),
+    "model-bytes": (int, "Bytes of a model and its names; beyond, it learns no more: 256 MiB."),
     "requests-per-second": (float, "Of one client address: 5000."),
-    "connections": (int, "At once: 512."),
+    "connections": (int, "At once, a quarter of them before a token was shown: 512."),
     "waiting": (int, "Requests that wait for the log or for a model: 1000."),
 }
 serve_options: list[Wrap] = [
-    _option(STATE, "--state", required=True, type=click.Path(file_okay=False), metavar="DIR",
+    _option(STATE, "--state", required=True, type=Named(file_okay=False), metavar="DIR",
             help="Where everything is kept; made if it is not there. One process at a time."),
     _option(STATE, "--snapshot-bytes", type=click.IntRange(1), default=64 * 2**20, metavar="N",
             help="Models are saved when the log has grown so large (64 MiB),"),
@@ -262,7 +290,7 @@ serve_options: list[Wrap] = [
             help="An address that other machines can reach needs a token."),
     _option("Address", "--port", type=click.IntRange(0, 65535), default=8421, show_default=True,
             help="0 takes a free one."),
-    _option("Address", "--token-file", type=click.Path(exists=True, dir_okay=False),
+    _option("Address", "--token-file", type=Named(exists=True, dir_okay=False),
             metavar="FILE", help="Holds what clients must send: Authorization: Bearer TOKEN."),
     *(_option("Limits", f"--{name}", type=kind, metavar="N", help=text)
       for name, (kind, text) in _LIMITS.items()),

@@ -103,10 +103,11 @@ def program_of(program: Program) -> Any:
 
 
 @lru_cache(1024)
-def _stepper(loss: NativeLoss, rule: NativeRule, intercept: bool, needs_norm: bool) -> Any:
-    return compiled.Stepper(
-        compiled.Loss(*loss), compiled.Rule(*rule), bool(intercept), bool(needs_norm)
-    )
+def _stepper(
+    loss: NativeLoss, rule: NativeRule, most: float, intercept: bool, needs_norm: bool
+) -> Any:
+    made = compiled.Rule(*rule._replace(most=most))
+    return compiled.Stepper(compiled.Loss(*loss), made, bool(intercept), bool(needs_norm))
 
 
 @dataclass
@@ -122,7 +123,7 @@ class Stepper:
         loss, rule = self.loss.native(), self.rule.native()
         if not has_lane() or loss is None or rule is None:
             return None
-        return _stepper(loss, rule, self.intercept, self.rule.needs_norm)
+        return _stepper(loss, rule, self.rule.most, self.intercept, self.rule.needs_norm)
 
 
 def queries_of(queries: Queries) -> Any:

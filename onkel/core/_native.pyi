@@ -265,7 +265,13 @@ class Members:
 
 class Moments:
     def __init__(
-        self, seen: Doubles, mean: Doubles, variance: Doubles, horizon: float, plain: bool
+        self,
+        seen: Doubles,
+        mean: Doubles,
+        variance: Doubles,
+        horizon: float,
+        plain: bool,
+        steady: bool,
     ) -> None: ...
 
 class OneD:
@@ -411,6 +417,7 @@ class Rule:
         support_rate: float = ...,
         radius: float = ...,
         extra: float = ...,
+        most: float = ...,
     ) -> None: ...
     @property
     def code(self) -> int: ...
@@ -571,9 +578,6 @@ def density(
 ) -> None: ...
 def evaluate(
     program: Program, dot: Doubles, dist2: Doubles, dist1: Doubles, out: Doubles
-) -> None: ...
-def fixed_share(
-    losses: Doubles, rate: float, share: float, weights: Doubles, before: Doubles, gap: Doubles
 ) -> None: ...
 def follow_widths(
     answers: Doubles,

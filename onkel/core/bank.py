@@ -1,4 +1,4 @@
-"""Several settings over one ring of terms: their sums, their steps, and their mixture.
+"""Several settings over one ring of terms: their sums and their steps.
 
 Compiled (``src/bank.hpp``, ``src/bind_bank.cpp``) or put together from the functions of one kernel,
 which is also what runs a user's own loss or rule.
@@ -6,7 +6,6 @@ which is also what runs a user's own loss or rule.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -253,34 +252,3 @@ def _single(
         intercept=member.intercept, needs_norm=False, average=False, stop_scale=1e-100,
         state=np.ascontiguousarray(task.state[mine]),
     )  # fmt: skip
-
-
-def fixed_share(losses: Array, rate: float, share: float, weights: Array) -> tuple[Array, Array]:
-    """Mix by exponential weights with fixed share; `weights` change in place.
-
-    ``v_i = w_i exp(-rate l_i) / sum of the same``, ``w_i <- (1 - share) v_i + share / members``
-
-    Returns the weights with which each trial is met, and by how much the mean loss of each trial
-    exceeds its mixed loss ``-log(sum of w_i exp(-rate l_i)) / rate``.
-
-    Examples
-    --------
-    >>> weights = np.array([0.5, 0.5])
-    >>> before, gap = fixed_share(np.array([[0.0, 1.0]] * 3), 1.0, 0.0, weights)
-    >>> before[:, 0].round(3)
-    array([0.5  , 0.731, 0.881])
-    """
-    before, gap = np.empty(losses.shape), np.empty(len(losses))
-    losses = np.ascontiguousarray(losses, np.float64)
-    if core.has_lane():
-        core.compiled.fixed_share(losses, rate, share, weights, before, gap)
-        return before, gap
-    for t, loss in enumerate(losses):
-        before[t] = weights
-        mean, counts = float(weights @ loss), weights > 0
-        least = float(loss[counts].min())  # of those that count: nothing overflows
-        weights[counts] *= np.exp(-rate * (loss[counts] - least))
-        total = float(weights.sum())
-        gap[t] = mean - least + math.log(total) / rate
-        weights[:] = (1 - share) * (weights / total) + share / len(weights)
-    return before, gap

@@ -21,15 +21,15 @@ which is mixing under log loss at rate 1. Compiled (``src/chances.hpp``), or in 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onkel import core
-from onkel.core.bindable import Bindable
+from onkel.core.bindable import Bindable, whole
 from onkel.saved import Saved
 
 Array = NDArray[Any]
@@ -69,6 +69,12 @@ class Chances(Bindable):
     >>> bool(before[0, 0] > 0 > before[1, 0])
     True
     """
+
+    averaged = ("link", "offset", "bend", "joint", "bow", "said")
+    added = ("losses", "count")
+    low = MappingProxyType(
+        {"link": 0.0, "bend": 1e-6, "said": 0.0, "weights": 0.0, "losses": 0.0, "count": 0}
+    )
 
     outputs: int
     share: float
@@ -120,11 +126,7 @@ class Chances(Bindable):
     def restored(cls, saved: Saved, members: int, outputs: int, share: float = 0.0) -> Self:
         """Return what a file holds, of so many members and outputs."""
         made = cls.empty(members, outputs, share)
-        low = {"link": 0.0, "bend": 1e-6, "said": 0.0, "weights": 0.0, "losses": 0.0, "count": 0}
-        for name, like in made.dump().items():
-            setattr(made, name, saved.array(name, like.shape, like.dtype, low=low.get(name)))
-        if abs(made.weights.sum() - 1.0) > 1e-6:
-            raise saved.refuse("weights", "must have a sum of 1")
+        made.load(saved)
         slope, curve, lapse = made.link.T
         if (
             np.any((slope < FLATTEST / 2) | (slope > STEEPEST))
@@ -132,24 +134,10 @@ class Chances(Bindable):
             or np.any(lapse > MOST_LAPSE)
         ):
             raise saved.refuse("link", "has a slope, a curvature or a lapse that no link has")
-        if np.any(lapse < LEAST_LAPSE) or not positive(made.bow):
-            raise saved.refuse("link", "or bow has a number that is too small")
+        if np.any(lapse < LEAST_LAPSE):
+            raise saved.refuse("link", "has a lapse that is too small")
         saved.finish()
         return made
-
-    def take_sum(self, states: Sequence[Self], shares: Array, start: Self | None) -> None:
-        """Become what these know together: links and joint experts averaged, counts added.
-
-        Of weights the logarithms are averaged. What a start had counted counts once.
-        """
-        for name in ("link", "offset", "bend", "joint", "bow", "said"):
-            each = np.array([getattr(s, name) for s in states])
-            setattr(self, name, np.tensordot(shares, each, 1))
-        self.weights = mean_weights(np.array([s.weights for s in states]), shares)
-        for name in ("losses", "count"):
-            whole = sum(getattr(s, name) for s in states)
-            again = 0 if start is None else (len(states) - 1) * getattr(start, name)
-            setattr(self, name, whole - again)
 
     # -- outputs -------------------------------------------------------------------------------
 
@@ -288,38 +276,6 @@ class Plain:
             u = f[:, c] - mean
             self.bow += np.tril(max(p[0, c], FAINT) * np.outer(u, u))
         self.joint[0] -= np.linalg.solve(whole(self.bow), slopes[0])
-
-
-def positive(lower: Array) -> bool:
-    """Whether matrices are positive definite, of which these are the lower halves."""
-    try:
-        np.linalg.cholesky(whole(lower))
-    except np.linalg.LinAlgError:
-        return False
-    return True
-
-
-def whole(lower: Array) -> Array:
-    """Return the symmetric matrix of which this is the lower half."""
-    return np.asarray(np.tril(lower) + np.tril(lower, -1).swapaxes(-1, -2))
-
-
-def mean_weights(each: Array, shares: Array) -> Array:
-    """Return weights whose logarithms are the mean of these, but for a constant.
-
-    A member that one of the mixtures has given up altogether has none.
-
-    Examples
-    --------
-    >>> mean_weights(np.array([[0.9, 0.1], [0.5, 0.5]]), np.array([0.5, 0.5])).round(3)
-    array([0.75, 0.25])
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.where(shares[:, None] > 0, shares[:, None] * np.log(each), 0.0).sum(axis=0)
-    if not np.isfinite(logs).any():
-        return np.asarray(shares @ each)
-    found = np.exp(logs - logs.max())
-    return np.asarray(found / found.sum())
 
 
 def pressed(z: Array) -> Array:

@@ -295,6 +295,8 @@ class NativeRule(NamedTuple):
     radius: float = math.inf
     extra: float = 0.0
     """ALMA: a of the self-tuning form, or 0; ROMMA: 1 if aggressive."""
+    most: float = 1e150
+    """Longest step, ``abs(coef) sqrt(k(x, x))``."""
 
 
 class Verdict(NamedTuple):

@@ -1,7 +1,7 @@
 """Members' answers averaged row by row, by weights that follow their errors.
 
 With u the usual error of a target (the members' median error, averaged over the last 1000 rows or
-so), two joint experts answer
+so, where no row counts for more than 1000u), two joint experts answer
 
     ``median + u (sum of v_m f_m)``,  ``f_m = (p_m - median) / u``, clipped to 8,
 
@@ -18,17 +18,16 @@ Compiled (``src/means.hpp``), or in NumPy below.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onkel import core
-from onkel.core.bank import fixed_share
-from onkel.core.bindable import Bindable
-from onkel.core.chances import mean_weights, positive, whole
+from onkel.core.bindable import Bindable, whole
 from onkel.saved import Saved
 
 Array = NDArray[Any]
@@ -62,6 +61,10 @@ class Standing(Bindable):
     >>> state.usual
     array([1.])
     """
+
+    averaged = ("usual", "joint", "bow", "said")
+    added = ("losses", "totals")
+    low = MappingProxyType({"weights": 0.0, "losses": 0.0, "usual": 0.0, "said": 0.0})
 
     rate: float
     share: float
@@ -106,31 +109,11 @@ class Standing(Bindable):
     def restored(cls, saved: Saved, members: int, outputs: int, rate: float, share: float) -> Self:
         """Return what a file holds, of so many members and targets."""
         made = cls.empty(members, outputs, rate, share)
-        low = {"weights": 0.0, "losses": 0.0, "usual": 0.0, "said": 0.0}
-        for name, like in made.dump().items():
-            setattr(made, name, saved.array(name, like.shape, like.dtype, low=low.get(name)))
-        if abs(made.weights.sum() - 1.0) > 1e-6:
-            raise saved.refuse("weights", "must have a sum of 1")
-        if not positive(made.bow):
-            raise saved.refuse("bow", "must be positive definite")
+        made.load(saved)
         if made.totals[0] < 0 or made.totals[2] < 0:
             raise saved.refuse("totals", "must not be negative")
         saved.finish()
         return made
-
-    def take_sum(self, states: Sequence[Self], shares: Array, start: Self | None) -> None:
-        """Become what these know together: joint experts averaged, counts added.
-
-        Of weights the logarithms are averaged. What a start had counted counts once.
-        """
-        for name in ("usual", "joint", "bow", "said"):
-            each = np.array([getattr(s, name) for s in states])
-            setattr(self, name, np.tensordot(shares, each, 1))
-        self.weights = mean_weights(np.array([s.weights for s in states]), shares)
-        for name in ("losses", "totals"):
-            whole = sum(getattr(s, name) for s in states)
-            again = 0 if start is None else (len(states) - 1) * getattr(start, name)
-            setattr(self, name, whole - again)
 
     # -- rows ----------------------------------------------------------------------------------
 
@@ -189,14 +172,15 @@ class Plain:
         found, center, unit, f = self._answers(scores)
         out[:] = self._mean(found, center)
         trial = min(self.totals[2] + 1, HORIZON)
-        self.usual += (np.median(np.abs(scores.T - y[:, None]), axis=1) - self.usual) / trial
+        error = np.median(np.abs(scores.T - y[:, None]), axis=1)
+        most = np.where(self.usual > 0, HORIZON * self.usual, np.inf)  # no row rules the rest
+        self.usual += (np.minimum(error, most) - self.usual) / trial
         scale = REACH * self.usual[:, None]
         with np.errstate(over="ignore"):
             part = np.minimum(np.abs(found - y[:, None]) / np.where(scale > 0, scale, 1.0), 1.0)
         loss = np.where(scale > 0, part**2, 0.0).mean(axis=0)
         self.said += (np.abs(f).mean(axis=0) - self.said) / trial
-        before, gap = fixed_share(loss[None], self.rate, self.share, self.weights)
-        self.totals += [before[0] @ loss, gap[0], 1.0]
+        self.totals += [*share_step(loss, self.rate, self.share, self.weights), 1.0]
         self.losses += loss
         if len(self.said) > 1:
             far = np.clip((y - center) / unit, -FARTHEST, FARTHEST)
@@ -215,3 +199,24 @@ class Plain:
 def _size(error: float) -> float:
     """Return what an error counts for: less, where it is far."""
     return min(1.0, FAR / max(abs(error), 1e-300))
+
+
+def share_step(loss: Array, rate: float, share: float, weights: Array) -> tuple[float, float]:
+    """Move exponential weights with fixed share by one trial's losses; `weights` change in place.
+
+    Returns the trial's mean loss, and by how much that exceeds its mixed loss
+    ``-log(sum of w_i exp(-rate l_i)) / rate``.
+
+    Examples
+    --------
+    >>> weights = np.array([0.5, 0.5])
+    >>> mean, gap = share_step(np.array([0.0, 1.0]), 1.0, 0.0, weights)
+    >>> mean, weights.round(3)
+    (0.5, array([0.731, 0.269]))
+    """
+    mean, counts = float(weights @ loss), weights > 0
+    least = float(loss[counts].min())  # of those that count: nothing overflows
+    weights[counts] *= np.exp(-rate * (loss[counts] - least))
+    total = float(weights.sum())
+    weights[:] = (1 - share) * (weights / total) + share / len(weights)
+    return mean, mean - least + math.log(total) / rate

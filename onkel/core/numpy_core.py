@@ -117,14 +117,23 @@ def sums(
 
 
 def moments(rows: Array, fade: Array, into: Running) -> None:
-    """Running mean and population variance, of rows that weigh 1/min(seen, horizon); in place."""
-    seen, mean, variance, horizon, _ = into
+    """Running mean and population variance, of rows that weigh 1/min(seen, horizon); in place.
+
+    Steady ones take a value further from the mean than 10 000 spreads for one that widens the
+    spread by an eighth, or more in the first hundred rows (variance that is rounding is none).
+    """
+    seen, mean, variance, horizon, _, steady = into
     for i, x in enumerate(rows):
         came = ~np.isnan(x)
         seen *= fade[i] if len(fade) else 1.0
         seen += came
         share = np.where(came, 1.0 / np.clip(seen, 1.0, horizon), 0.0)
         delta = np.where(came, x - mean, 0.0)
+        if steady:
+            absurd = (delta**2 > 1e8 * variance) & (variance > 1e-29 * mean**2)
+            held = np.sqrt((16.0 + 0.25 / np.where(came, share, 1.0)) * variance)
+            held = np.copysign(held, delta)
+            delta = np.where(absurd, held, delta)
         move = share * delta
         mean += move
         variance[:] = (1.0 - share) * (variance + move * delta)
@@ -265,6 +274,9 @@ def _step_column(
 ) -> bool:
     """One output of one trial; True if its coefficient is not 0."""
     task, s = block.task, block.state[c]
+    if np.isnan(task.y[t, c]):  # an output that is not there yet
+        score[t, c], limit[t, c] = 0.0, _limit(task.loss, s)
+        return False
     i = task.old_count + t
     f = block.factor[c] * block.value(i, c, i)
     score[t, c] = f + s[Field.OFFSET]
@@ -291,9 +303,20 @@ def _step_column(
     return bool(coef != 0)
 
 
-def _is_finite(state: Array, scores: Array, coefs: Array) -> bool:
-    sizes = np.abs(np.stack([scores, state[:, Field.NORM2], state[:, Field.OFFSET]]))
-    return bool(np.all(sizes < 1e300) and np.all(np.abs(coefs) < 1e150))
+BACK = 4.0
+"""A step may take back so many times what a score had become."""
+
+
+def _is_finite(rule: Any, state: Array, scores: Array, coefs: Array, kxx: float) -> bool:
+    """Whether steps stay well inside the floating range, so that what follows stays in it too.
+
+    A step may be as long as the rule's `most`; a longer one only if it takes back what a score had
+    become before (it does not go far beyond): no row is refused for what another one has done.
+    """
+    sizes, steps = np.abs([scores, state[:, Field.NORM2], state[:, Field.OFFSET]]), np.abs(coefs)
+    short = steps**2 * max(kxx, 1.0) <= rule.most**2
+    back = steps * kxx <= BACK * np.abs(scores)
+    return bool(np.all(short | back) and np.all(sizes < 1e300) and np.all(steps < 1e150))
 
 
 def is_sound(state: Array, *others: Array) -> bool:
@@ -336,7 +359,8 @@ def steps(task: StepInput) -> dict[str, Any]:
             block.coef[columns:, i] = (
                 -block.coef[:columns, i] / per_start * state[:, Field.SCALE_SUM]
             )
-        if not _is_finite(state, score[t], block.coef[:columns, i] * block.factor):
+        moved = block.coef[:columns, i] * np.where(wiped, 1.0, block.factor)
+        if not _is_finite(task.rule, state, score[t], moved, float(task.diag[i])):
             bad_row = t
         if block.stored[i] and (task.hosts[t] == STAYS or task.hosts[t] >= block.front):
             block.merged[t], block.stored[i] = True, False
@@ -413,6 +437,9 @@ def primal(task: PrimalInput) -> dict[str, Any]:
     for t, x in enumerate(task.x):
         kxx = norm_p(x, task.p) ** 2
         for c, s in enumerate(state):
+            if np.isnan(task.y[t, c]):  # an output that is not there yet
+                limit[t, c] = _limit(task.loss, s)
+                continue
             w = link(theta[c, :-1], task.p)
             f = float(w @ x)
             score[t, c], limit[t, c] = f + s[Field.OFFSET], _limit(task.loss, s)
@@ -430,7 +457,7 @@ def primal(task: PrimalInput) -> dict[str, Any]:
             shown = mean_score[t, c] if task.average else score[t, c]
             if not (is_sound(s[None]) and abs(shown) < MOST_SHOWN):
                 return _primal_result(state, theta, total, score, mean_score, limit, t)
-            if not _is_finite(s[None], score[t, c : c + 1], np.array([move.coef])):
+            if not _is_finite(task.rule, s[None], score[t, c : c + 1], np.array([move.coef]), kxx):
                 return _primal_result(state, theta, total, score, mean_score, limit, t)
     return _primal_result(state, theta, total, score, mean_score, limit, -1)
 

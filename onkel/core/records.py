@@ -187,3 +187,5 @@ class Running(NamedTuple):
     horizon: float
     plain: bool
     """Whether all rows are whole; else NaN is a value that has not come."""
+    steady: bool = False
+    """Whether an absurd value counts as one that widens the spread by an eighth."""

@@ -69,7 +69,7 @@ def of_odds(classes: Classes, told: Array) -> Array:
         return np.ones((len(told), len(classes.known)))
     if classes.binary:
         return _two(told[:, 0])
-    return softmax(told)[:, [classes.labels.index(v) for v in classes.known]]
+    return softmax(told)[:, classes.order()]
 
 
 def of_logits(classes: Classes, scores: Array) -> Array:
@@ -108,5 +108,6 @@ def spread(then: Classes, chances: Array, now: Classes) -> Array:
     if not then.known:
         return np.full((len(chances), len(now.known)), 1.0 / len(now.known))
     wide = np.zeros((len(chances), len(now.known)))
-    wide[:, [now.known.index(v) for v in then.known]] = chances
+    place = {label: i for i, label in enumerate(now.known)}
+    wide[:, [place[v] for v in then.known]] = chances
     return wide

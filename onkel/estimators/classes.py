@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.inputs import labels_of
 from onkel.params import NON_NEGATIVE as WEIGHT
 from onkel.saved import Saved
 
@@ -37,6 +38,11 @@ class Classes:
     def known(self) -> list[Any]:
         """All known labels, sorted."""
         return sorted_labels([v for v in self.labels if v is not _UNKNOWN])
+
+    def order(self) -> list[int]:
+        """Return where the known labels, sorted, stand among the outputs' labels."""
+        place = {label: i for i, label in enumerate(self.labels)}
+        return [place[label] for label in self.known]
 
     @property
     def outputs(self) -> int:
@@ -107,7 +113,8 @@ class Classes:
                 if label not in self.labels:
                     self.labels.append(label)
                     learner.add_column()
-            learner.arrange([self.labels.index(v) for v in common.labels])
+            place = {label: i for i, label in enumerate(self.labels)}
+            learner.arrange([place[v] for v in common.labels])
         self.__dict__.update(common.copy().__dict__)
 
     def targets(self, y: Array) -> Array:
@@ -116,7 +123,13 @@ class Classes:
             return np.zeros((len(y), 0))
         if self.binary:
             return np.where(_equal(y, self.labels[1]), 1.0, -1.0)[:, None]
-        return np.column_stack([np.where(_equal(y, v), 1.0, -1.0) for v in self.labels])
+        if y.dtype != object and len(self.labels) <= FEW:
+            return np.column_stack([np.where(_equal(y, v), 1.0, -1.0) for v in self.labels])
+        place = {label: i for i, label in enumerate(self.labels)}
+        at = np.array([place.get(label, -1) for label in y.tolist()], np.intp)
+        found, rows = np.full((len(y), len(self.labels)), -1.0), np.flatnonzero(at >= 0)
+        found[rows, at[rows]] = 1.0
+        return found
 
     def decisions(self, scores: Array) -> Array:
         """Return what decision_function shows: one column for two classes, else one per class."""
@@ -124,7 +137,7 @@ class Classes:
             return np.zeros(len(scores))
         if self.binary or len(self.labels) == 1:
             return scores[:, 0]
-        order = [self.labels.index(v) for v in self.known]
+        order = self.order()
         scores = scores[:, order]
         return (scores[:, 1] - scores[:, 0]) / 2 if len(order) == 2 else scores
 
@@ -263,7 +276,11 @@ def _side(label: Any) -> int | None:
 
 
 def _equal(y: Array, label: Any) -> Array:
-    return np.array([v == label for v in y], bool) if y.dtype == object else y == label
+    if y.dtype == object:
+        return np.array([v == label for v in y], bool)
+    if isinstance(label, str) and label.endswith("\0"):
+        return np.zeros(len(y), bool)  # an array of fixed width cannot hold it
+    return np.asarray(y == label)
 
 
 def sorted_labels(labels: Any) -> list[Any]:
@@ -282,7 +299,7 @@ def label_array(labels: list[Any]) -> Array:
     numbers = all(isinstance(v, (bool, int, float)) for v in labels)
     if not numbers and len({type(v) for v in labels}) > 1:
         return np.array(labels, dtype=object)
-    return np.array(labels)
+    return labels_of(labels)
 
 
 def first_rows(y: Array, state: Classes) -> dict[int, Any]:
@@ -290,7 +307,7 @@ def first_rows(y: Array, state: Classes) -> dict[int, Any]:
     firsts: dict[int, Any] = {}
     seen = {v for v in state.labels if v is not _UNKNOWN}
     if y.dtype != object:
-        if 0 < len(seen) <= FEW and not np.any(np.all([y != v for v in seen], axis=0)):
+        if 0 < len(seen) <= FEW and np.all(np.any([_equal(y, v) for v in seen], axis=0)):
             return firsts  # the rule, and much cheaper to see than to sort
         values, where = np.unique(y, return_index=True)
         return {int(i): v for v, i in zip(values.tolist(), where, strict=True) if v not in seen}
@@ -348,7 +365,7 @@ def label_counts(before: Mapping[Any, int], new: Iterable[Any], labels: Array) -
             counts[label] = counts.get(label, 0) + 1
         return counts
     for label in counts:
-        counts[label] += int(np.count_nonzero(labels == label))
+        counts[label] += int(np.count_nonzero(_equal(labels, label)))
     return counts
 
 

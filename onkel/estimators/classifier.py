@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from onkel import inputs, losses
 from onkel.core.chances import Chances
+from onkel.estimators import late
 from onkel.estimators.base import Estimator
 from onkel.estimators.chances import Outputs, Piece, led, linked, of_logits, of_odds, spread
 from onkel.estimators.classes import (
@@ -24,6 +25,7 @@ from onkel.estimators.classes import (
     sorted_labels,
 )
 from onkel.estimators.device import OnDevice
+from onkel.estimators.labels import check_labels, checked
 from onkel.estimators.locks import locked
 from onkel.learner import Learner, Settings
 from onkel.saved import Saved
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-LABELS = (bool, int, float, str, bytes, np.bool_, np.integer, np.floating)
 """What a label may be."""
 
 
@@ -145,20 +146,7 @@ class BaseClassifier(Estimator):
         return self.predict([row])[0] if scores is None else lone.prediction(scores)
 
     def _labels(self, y: Any, warn: bool = True) -> Array:
-        y = inputs.as_vector(y, type(self).__name__, warn)
-        if y.dtype.kind == "f":
-            if not np.all(np.isfinite(y)):
-                raise ValueError("Input y contains NaN or infinity: every row needs a label.")
-            if np.any(y != np.floor(y)):
-                raise ValueError(
-                    "Unknown label type: continuous. A classifier takes labels, not measurements; "
-                    "for those use Regressor."
-                )
-        if y.dtype == object:
-            check_labels(y)
-        elif y.dtype.kind not in "biufUS":
-            check_labels(y[:1].tolist())
-        return y
+        return checked(inputs.as_vector(y, type(self).__name__, warn))
 
     def _learn(
         self, X: Any, y: Any, classes: Any, sample_weight: Any, time: Any = None
@@ -204,6 +192,10 @@ class BaseClassifier(Estimator):
         edges = sorted({0, *firsts, len(y)})
         for start, stop in pairwise(edges):
             new = int(start in firsts)  # that row is predicted without its own class
+            coming = {i - start: label for i, label in firsts.items() if i >= start}
+            if new and late.worthwhile(learner, state, len(coming), weight[start:]):
+                came = late.Came(rows, y, weight, times, 0).part(start, len(y))
+                return [*pieces, *late.pieces(learner, link, state, came, coming)]
             if new:
                 pieces.append(self._before(learner, link, state, rows[start : start + 1]))
                 state.admit(firsts[start], Outputs(learner, link))
@@ -226,12 +218,12 @@ class BaseClassifier(Estimator):
 
     def _named(self, state: Classes, classes: Any, fresh: bool, y: Array) -> Classes:
         """Check the user's `classes` against the labels."""
-        check_labels(classes)
+        classes = self._classes_named(classes)
         if fresh:
             state = Classes.given(classes)
         elif set(sorted_labels(classes)) != set(state.known):
             raise ValueError(
-                f"`classes={list(classes)!r}` is not the same as on last call to partial_fit, "
+                f"`classes={classes!r}` is not the same as on last call to partial_fit, "
                 f"was: {state.known!r}."
             )
         stray = [v for v in sorted_labels(y.tolist()) if v not in state.labels]
@@ -241,6 +233,13 @@ class BaseClassifier(Estimator):
                 "leave classes out and let classes appear on the way."
             )
         return state
+
+    def _classes_named(self, classes: Any) -> list[Any]:
+        """Return the user's `classes`, checked as labels are."""
+        listed = classes if isinstance(classes, np.ndarray) else list(classes)
+        labels = inputs.as_vector(listed, type(self).__name__, warn=False)
+        found: list[Any] = checked(labels, what="classes, place").tolist()
+        return found
 
     def _class_weights(self, state: Classes, y: Array) -> Array:
         counts = getattr(self, "class_count_", {})
@@ -358,18 +357,6 @@ class BaseClassifier(Estimator):
         tags.estimator_type = "classifier"
         tags.classifier_tags = ClassifierTags()
         return tags
-
-
-def check_labels(labels: Any) -> None:
-    """Refuse what no label is: nothing, NaN, and what no file could hold."""
-    for i, v in enumerate(labels):
-        if v is None or (isinstance(v, (float, np.floating)) and v != v):
-            raise ValueError(f"Input y contains NaN or None at row {i}: give a label.")
-        if not isinstance(v, LABELS):
-            raise ValueError(
-                f"Unknown label type: {type(v).__name__} ({v!r:.60}) at row {i}. A label is a "
-                "whole number, a text or True or False; turn others into texts."
-            )
 
 
 class KernelClassifier(OnDevice, BaseClassifier):

@@ -110,11 +110,15 @@ class BaseRegressor(Estimator):
             )
         if not np.all(np.isfinite(Y)):
             bad = int(np.argwhere(~np.isfinite(Y))[0][0])
-            raise ValueError(
-                f"Input y contains NaN or infinity, first at row {bad}. The model was not changed."
+            raise inputs.RefusedRow(
+                f"Input y contains NaN or infinity, first at row {bad}. The model was not changed.",
+                bad,
             )
         if np.any(np.abs(Y) > 1e150):
-            raise ValueError("y must stay within 1e150 in size; rescale the targets.")
+            bad = int(np.argwhere(np.abs(Y) > 1e150)[0][0])
+            raise inputs.RefusedRow(
+                f"y must stay within 1e150 in size; row {bad} does not. Rescale the targets.", bad
+            )
         return (Y[:, None], True) if Y.ndim == 1 else (Y, False)
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, time: Any = None) -> tuple[Array, Array]:

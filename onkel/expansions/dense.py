@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -282,7 +283,11 @@ class DenseTerms:
     def insert_columns(self, at: list[int]) -> None:
         """Insert coefficients of 0 before the columns `at`."""
         self.weights = None
-        self.coef = np.ascontiguousarray(np.insert(self.coef, at, 0.0, axis=1))
+        panels, columns, lanes = self.coef.shape
+        coef = np.zeros((panels, columns + len(at), lanes))
+        for i, (start, stop) in enumerate(pairwise([0, *at, columns])):
+            coef[:, start + i : stop + i] = self.coef[:, start:stop]
+        self.coef = coef
 
     def remix(self, mixing: Array) -> None:
         """Replace every term's coefficients a by a @ mixing (fold, wipe, add an output)."""

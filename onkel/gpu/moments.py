@@ -43,9 +43,18 @@ def _take_piece(moments: Moments, x: Any) -> None:
     old = torch.from_numpy(moments.mean).to(x.device)
     # From the old mean on, so that a column that is constant stays so.
     gap = x - old
+    if moments.steady and _absurd(moments, gap):
+        moments.update(x.cpu().numpy())
+        return
     step = w @ gap
     spread = w @ (gap - step).square()
     move = step.cpu().numpy()
     moments.mean += move
     moments.variance[:] = left[0] * (moments.variance + move**2) + spread.cpu().numpy()
     moments.seen += n
+
+
+def _absurd(moments: Moments, gap: Any) -> bool:
+    """Whether a value might be held back: those are taken one row after another."""
+    spread = torch.from_numpy(np.sqrt(moments.variance)).to(gap.device)
+    return bool((gap.abs() > 1e3 * spread).any())

@@ -95,8 +95,11 @@ def judge(z, y, threshold, nu, extra, LOSS: tl.constexpr, POWER1: tl.constexpr):
         outside = tl.where(y * z <= 0, 1.0, none)
         value = gap * gap
     elif LOSS == EXPONENTIAL:
-        value = tl.exp(-y * z)
+        gap = -y * z
+        held = tl.minimum(gap, 30.0)  # then a straight line
+        value = tl.exp(held)
         slope = y * value
+        value = value * (1.0 + (gap - held))
         outside = tl.where(y * z <= 0, 1.0, none)
     else:
         tl.static_assert(False, "this loss has no formula on the device")

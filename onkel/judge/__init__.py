@@ -9,7 +9,7 @@ from onkel.judge.answers import OUTPUTS, Answer, answer, predict, predicted
 from onkel.judge.marks import Marks, marks_of_labels, marks_of_numbers
 from onkel.judge.ranks import ranks_at
 from onkel.judge.reasons import briefly, reason_of, worst
-from onkel.judge.rows import NamedRows, Rows, named
+from onkel.judge.rows import Halted, NamedRows, Rows, named
 from onkel.judge.tasks import (
     Columns,
     Detect,
@@ -27,6 +27,7 @@ __all__ = [
     "Columns",
     "Detect",
     "Detected",
+    "Halted",
     "Judge",
     "Marks",
     "NamedRows",

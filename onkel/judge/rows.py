@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.inputs import RefusedRow
+
 Array = NDArray[Any]
 
 
@@ -26,7 +28,7 @@ class NamedRows:
     def __init__(self, X: Any, columns: list[str]) -> None:
         self.X, self.columns = X, columns
         if isinstance(X, np.ndarray):
-            self.dtypes = [X.dtype] * len(columns)
+            self.dtypes = [X.dtype]  # one for all of them
 
     def __len__(self) -> int:
         return len(self.X)
@@ -80,3 +82,25 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.X)
+
+
+class Halted(RefusedRow):
+    """A row was refused after the stretches before its own had been judged and learned.
+
+    Parameters
+    ----------
+    error : RefusedRow
+        Of the stretch.
+    learned : int
+        Rows before that stretch.
+    found : object
+        What came of them.
+    """
+
+    def __init__(self, error: RefusedRow, learned: int, found: Any) -> None:
+        super().__init__(str(error), learned + error.row)
+        self.learned, self.found = learned, found
+
+    def __reduce__(self) -> Any:
+        """Return how a copy is made: the refusal alone."""
+        return RefusedRow, (str(self), self.row)

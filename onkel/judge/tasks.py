@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from onkel.alerting import RecentScores
 from onkel.estimators import inside
 from onkel.estimators.regressor import BaseRegressor
+from onkel.inputs import RefusedRow
 from onkel.judge.ranks import ranks_at
 from onkel.judge.reasons import briefly, reason_of, worst
-from onkel.judge.rows import Rows, named
+from onkel.judge.rows import Halted, Rows, named
 from onkel.scaling import Moments
 
 Array = NDArray[Any]
@@ -202,9 +203,15 @@ class Supervised(Judge):
 
     def __call__(self, model: Any, rows: Rows) -> Predicted:
         """Judge stretch by stretch; a model that knows nothing yet predicts None."""
-        places = [*rows.stretches()]
-        parts = [rows] if len(places) == 1 else [rows.part(place) for place in places]
-        return Predicted(self, rows, [self._stretch(model, part) for part in parts])
+        places, found = [*rows.stretches()], []
+        for place in places:
+            try:
+                part = rows if len(places) == 1 else rows.part(place)
+                found.append(self._stretch(model, part))
+            except RefusedRow as error:
+                before = Predicted(self, rows.part(slice(0, place.start)), found)
+                raise Halted(error, place.start, before) from None
+        return Predicted(self, rows, found)
 
     def _stretch(self, model: Any, rows: Rows) -> list[Any]:
         """Return, of rows that all have a target or all have none, one column per prediction."""

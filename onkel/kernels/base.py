@@ -13,6 +13,7 @@ from onkel.core.forest import additive_matrix
 from onkel.core.frame import Frame
 from onkel.core.layout import Op, Program, depth_of
 from onkel.core.split import Split
+from onkel.inputs import RefusedRow
 from onkel.params import POSITIVE, Part
 
 Array = NDArray[Any]
@@ -56,11 +57,12 @@ class Kernel(Part):
             rows = np.asarray(X[start : start + 1024])
             bad = np.argwhere(rows < self.lowest)
             if len(bad):
-                row, column = bad[0]
-                raise ValueError(
+                row, column = (int(at) for at in bad[0])
+                raise RefusedRow(
                     f"Row {first + start + row}, feature {feature + column}: {self!r} is defined "
                     f"for inputs of at least {self.lowest:g}; got {rows[row, column]:g}. Shift it "
-                    "by its lowest possible value, or use a kernel such as Exponential."
+                    "by its lowest possible value, or use a kernel such as Exponential.",
+                    first + start + row,
                 )
 
     def check_scale(self, scale: bool) -> None:

@@ -89,10 +89,17 @@ class Bank(TermLearner):
         super().__init__(common, features, columns, dtype)
         self.kernels = tuple(m.kernel for m in self.members)
         self.rules = [m.rule for m in self.members]
+        for rule in self.rules:
+            rule.most = self.rule.most
 
     def bound_rule(self, features: int) -> BoundRule:
         """Return what the members' common frame follows."""
         return Together([m.rule for m in self.members])
+
+    @property
+    def bounded(self) -> bool:
+        """Whether no row, however far away, is larger to any member's kernel than others."""
+        return all(m.kernel.bound is not None for m in self.members)
 
     def blank(self, dtype: Any) -> Bank:
         """Return a bank of the same members and outputs that has seen nothing."""
@@ -155,12 +162,12 @@ class Bank(TermLearner):
         """Outputs of each member."""
         return self.columns // self.sharing
 
-    def add_column(self) -> None:
-        """Give every member an output more, starting at 0."""
-        at = [(i + 1) * self.outputs for i in range(len(self.members))]
+    def add_outputs(self, count: int) -> None:
+        """Give every member more outputs, starting at 0."""
+        at = [(i + 1) * self.outputs for i in range(len(self.members)) for _ in range(count)]
         rows = np.zeros((len(at), len(Field)))
         rows[:, Field.SCALE] = 1.0
-        start = [m.rule.start(m.loss) for m in self.members]
+        start = np.repeat([m.rule.start(m.loss) for m in self.members], count)
         rows[:, Field.THRESHOLD] = rows[:, Field.ALERT] = start
         self.state = np.insert(self.state, at, rows, axis=0)
         self.terms.insert_columns(at)

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from onkel.core.frame import Frame
 from onkel.core.layout import Field
+from onkel.inputs import RefusedRow
 from onkel.kernels import Kernel
 from onkel.learner.batch import Batch
 from onkel.learner.engine import Engine, Learned
+from onkel.learner.refusals import longest_step
 from onkel.learner.settings import Settings
 from onkel.learner.standardised import Standardised
 from onkel.learner.transaction import Transaction
@@ -68,13 +70,15 @@ class Learner(Standardised):
         self.rules: list[Any] = [self.rule]
         """Of all the settings that share this learner, as are the kernels."""
         self.dtype = np.dtype(dtype)
+        for bound in self.rules:
+            bound.most = longest_step(self.dtype, settings.scale)
         self.t = 0
         self.mistakes = 0
         self.state = np.zeros((0, len(Field)))
         self.on_strings = self.kernel.domain == "strings"
         self.moments = Moments(
             0 if self.on_strings else features, self.rule.memory, float(np.finfo(dtype).eps),
-            gaps=settings.missing == "mean",
+            gaps=settings.missing == "mean", steady=self.bounded,
         )  # fmt: skip
         self.means = np.zeros(len(self.moments.mean))
         self.clock = self.refreshed = None
@@ -83,8 +87,7 @@ class Learner(Standardised):
         self.known = np.zeros(len(self.moments.mean), bool)
         self.first_score = None
         self.open(Frame.plain(np.zeros(features), dtype, self.kernel.translation_invariant))
-        for _ in range(columns):
-            self.add_column()
+        self.add_outputs(columns)
 
     # -- what a kind of learner must say ----------------------------------------------------------
 
@@ -102,8 +105,8 @@ class Learner(Standardised):
         """Memory of what f is stored in."""
         raise NotImplementedError
 
-    def insert_column(self, old: int) -> None:
-        """Make room for one more output, starting at 0."""
+    def insert_columns(self, old: int, count: int) -> None:
+        """Make room for more outputs behind the `old` ones, starting at 0."""
         raise NotImplementedError
 
     def fade(self, factors: Array) -> None:
@@ -149,6 +152,11 @@ class Learner(Standardised):
         space = settings.expansion.space(self.kernel, features, settings.scale)
         return settings.rule.bind(self.loss, space)
 
+    @property
+    def bounded(self) -> bool:
+        """Whether no row, however far away, is larger to the kernel than others."""
+        return self.kernel.bound is not None
+
     def blank(self, dtype: Any) -> Self:
         """Return a learner of the same kind, settings and outputs that has seen nothing."""
         return type(self)(self.settings, len(self.moments.mean), self.columns, dtype)
@@ -180,12 +188,16 @@ class Learner(Standardised):
 
     def add_column(self) -> None:
         """Add an output that starts at 0 (a class seen late)."""
+        self.add_outputs(1)
+
+    def add_outputs(self, count: int) -> None:
+        """Add some of them at once."""
         old = self.columns
-        row = np.zeros((1, len(Field)))
-        row[0, Field.SCALE] = 1.0
-        row[0, Field.THRESHOLD] = row[0, Field.ALERT] = self.rule.start(self.loss)
-        self.state = np.concatenate([self.state, row])
-        self.insert_column(old)
+        rows = np.zeros((count, len(Field)))
+        rows[:, Field.SCALE] = 1.0
+        rows[:, Field.THRESHOLD] = rows[:, Field.ALERT] = self.rule.start(self.loss)
+        self.state = np.concatenate([self.state, rows])
+        self.insert_columns(old, count)
 
     def mirror_column(self) -> None:
         """Turn a single two-sided output round: its +1 becomes its -1."""
@@ -245,9 +257,10 @@ class Learner(Standardised):
             out[part] = self.unit_scores(self.filled(X[part]))
         if not np.all(np.isfinite(out)):
             bad = int(np.flatnonzero(~np.isfinite(out).all(axis=1))[0])
-            raise ValueError(
+            raise RefusedRow(
                 f"Row {first + bad}: the score is not finite; its values are too large for "
-                f"{self.kernel!r} in {self.dtype}{self.advice}."
+                f"{self.kernel!r} in {self.dtype}{self.advice}.",
+                first + bad,
             )
         return self.targets.raw(out)
 
@@ -280,6 +293,15 @@ class Learner(Standardised):
         """
         with Transaction(self, len(X)) as call:
             return self.learn_within(call, X, Y, weight, own, first, times)
+
+    def member_scores(
+        self, X: Any, Y: Array, weight: Array, first: int, times: Array | None
+    ) -> Array:
+        """Learn rows in order; return scores [rows][1][outputs] as they were before each row.
+
+        In Y an output that is not there yet has NaN: it stays as it is.
+        """
+        return self.learn(X, Y, weight, None, first, times)[0][:, None]
 
     def learn_within(
         self, call: Transaction, X: Any, Y: Array, weight: Array, own: Array | None = None,

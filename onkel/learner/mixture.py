@@ -11,7 +11,6 @@ import copy
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -21,18 +20,16 @@ from onkel.clock import is_duration
 from onkel.inputs import on_host
 from onkel.learner.bank import Bank
 from onkel.learner.base import Learner
+from onkel.learner.beside_device import learn_beside_device, on_device
 from onkel.learner.grow import with_features
 from onkel.learner.mixture_row import MixtureRow, mixture_row
-from onkel.learner.parts import Part, grouped, on_device, resumed_parts, side_by_side
+from onkel.learner.parts import Part, grouped, resumed_parts
 from onkel.learner.resume import Open, dump, opened
 from onkel.learner.settings import Settings
 from onkel.learner.transaction import Transaction
 from onkel.saved import Saved
 
 Array = NDArray[Any]
-
-AHEAD = 16_384
-"""Rows that members on a device learn while earlier ones are mixed."""
 
 
 class Mixture:
@@ -175,6 +172,10 @@ class Mixture:
         """Add an output that starts at 0, to every member."""
         self._each(lambda part: part.add_column())
 
+    def add_outputs(self, count: int) -> None:
+        """Add outputs that start at 0, to every member; the blend is not told."""
+        self._each(lambda part: part.add_outputs(count))
+
     def mirror_column(self) -> None:
         """Turn the single output round, in every member."""
         self._each(lambda part: part.mirror_column())
@@ -278,23 +279,26 @@ class Mixture:
     def answers(self, X: Any, first: int = 0) -> Array:
         """Return scores [rows][members][outputs]."""
         scores = np.empty((len(X), len(self.members), self.columns))
-        host = self._on_host(X)
+        host = self.rows_on_host(X)
         for part, held in self.parts:
             rows = X if on_device(part) else host
-            scores[:, held] = self._by_member(part.scores(rows, first), held)
+            scores[:, held] = self.by_member(part.scores(rows, first), held)
         return scores
 
-    def _on_host(self, X: Any) -> Any:
+    def rows_on_host(self, X: Any) -> Any:
         """Return rows for those who live on the CPU, if any do."""
         return X if all(on_device(part) for part, _ in self.parts) else on_host(X)
 
-    def _by_member(self, values: Array, held: list[int]) -> Array:
+    def by_member(self, values: Array, held: list[int]) -> Array:
         return values.reshape(len(values), len(held), self.columns)
 
-    def _learn_parts(
+    def member_scores(
         self, X: Any, Y: Array, weight: Array, first: int, times: Array | None
-    ) -> tuple[Array, Array]:
-        """Let every member learn, all or none; return answers and widths before each row."""
+    ) -> Array:
+        """Let every member learn, all or none; return scores [rows][members][outputs] before.
+
+        In Y an output that is not there yet has NaN. What is made of the scores is not learned.
+        """
         scores = np.empty((len(Y), len(self.members), self.columns))
         with ExitStack() as calls:
             for part, held in self.parts:
@@ -302,35 +306,8 @@ class Mixture:
                 calls.push(call)
                 when = times if np.isfinite(part.rule.duration) else None
                 told, _ = part.learn_within(call, X, Y, weight, None, first, when)
-                scores[:, held] = self._by_member(told, held)
-        return self._mixed(scores, Y)
-
-    def _learn_beside_device(
-        self, X: Any, Y: Array, weight: Array, first: int, times: Array | None
-    ) -> tuple[Array, Array]:
-        """The same where members live on a GPU: while they learn, earlier rows are mixed."""
-        scores = np.empty((len(Y), len(self.members), self.columns))
-        answers, widths = np.empty((2, len(Y), self.columns))
-        host, mixer = self._on_host(X), self.copy_of_mixing()
-
-        def learn(part: Learner, held: list[int], call: Transaction, piece: slice) -> None:
-            rows = (X if on_device(part) else host)[piece]
-            when = times[piece] if times is not None and np.isfinite(part.rule.duration) else None
-            at = first + piece.start
-            told, _ = part.learn_within(call, rows, Y[piece], weight[piece], None, at, when)
-            scores[piece, held] = self._by_member(told, held)
-
-        def mix(piece: slice) -> None:
-            answers[piece], widths[piece] = mixer._mixed(scores[piece], Y[piece])
-
-        with ExitStack() as calls:
-            enter, n = calls.enter_context, len(Y)
-            jobs = [partial(learn, part, held, enter(Transaction(part, n, with_others=True)))
-                    for part, held in self.parts]  # fmt: skip
-            pieces = [slice(a, min(a + AHEAD, n)) for a in range(0, n, AHEAD)]
-            side_by_side(jobs, [on_device(part) for part, _ in self.parts], pieces, mix)
-        self.take_mixing(mixer)
-        return answers, widths
+                scores[:, held] = self.by_member(told, held)
+        return scores
 
     def copy_of_mixing(self) -> Self:
         """Return a mixture of the same parts, whose mixing goes its own way."""
@@ -353,11 +330,11 @@ class Mixture:
         times: Array | None = None,
     ) -> tuple[Array, Array]:  # fmt: skip
         """Learn rows in order; return the mixture's scores and widths before each row."""
-        far = any(on_device(part) for part, _ in self.parts)
-        learn = self._learn_beside_device if far else self._learn_parts
-        return learn(X, Y, weight, first, times)
+        if any(on_device(part) for part, _ in self.parts):
+            return learn_beside_device(self, X, Y, weight, first, times)
+        return self.mixed(self.member_scores(X, Y, weight, first, times), Y)
 
-    def _mixed(self, scores: Array, Y: Array) -> tuple[Array, Array]:
+    def mixed(self, scores: Array, Y: Array) -> tuple[Array, Array]:
         """Judge the members; return the mixture's answers and widths before each row."""
         self.judged += len(Y)
         answers: Array = self.blend.learn(scores, Y)

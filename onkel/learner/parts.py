@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from threading import Condition
+from collections.abc import Sequence
 from typing import Any
 
 from onkel.learner.bank import Bank
@@ -58,61 +55,3 @@ def resumed_parts(members: Sequence[Settings], saved: Saved, opening: Open = ope
         raise saved.refuse("0", "and the other parts must have learned at the same time")
     saved.finish()
     return parts
-
-
-# -- some of them on a device ----------------------------------------------------------------------
-
-
-def on_device(part: Learner) -> bool:
-    """Whether a part lives on a GPU."""
-    return part.settings.device != "cpu"
-
-
-Job = Callable[[slice], None]
-FAILED = -1
-"""Instead of the number of pieces that a thread is through with."""
-
-
-def _through(through: list[int], piece: int) -> bool:
-    """Whether all are through with a piece, or one has failed."""
-    return min(through) > piece or min(through) < 0
-
-
-def side_by_side(
-    jobs: Sequence[Job], away: Sequence[bool], pieces: Sequence[slice], done: Job
-) -> None:
-    """Run every job on the pieces in their order, and `done` on each that all are through with.
-
-    Jobs that wait for a device share a thread, the others another one (more would stand in each
-    other's way); `done` runs beside them. All have ended when this returns, or raises what one of
-    them raised.
-    """
-    groups = [[job for job, far in zip(jobs, away, strict=True) if far == where]
-              for where in (True, False)]  # fmt: skip
-    groups = [group for group in groups if group]
-    through, ready = [0] * len(groups), Condition()
-
-    def run(i: int) -> None:
-        try:
-            for piece in pieces:
-                for job in groups[i]:
-                    job(piece)
-                with ready:
-                    through[i] += 1
-                    ready.notify_all()
-        except BaseException:
-            with ready:
-                through[i] = FAILED
-                ready.notify_all()
-            raise
-
-    with ThreadPoolExecutor(len(groups)) as pool:
-        started = [pool.submit(run, i) for i in range(len(groups))]
-        for k, piece in enumerate(pieces):
-            with ready:
-                ready.wait_for(partial(_through, through, k))
-                if min(through) < 0:
-                    break
-            done(piece)
-    for one in started:
-        one.result()

@@ -70,12 +70,12 @@ class PrimalLearner(Learner):
         plain = isinstance(self.map, Coordinates) and not self.settings.average
         return plain and self.stepper.native() is not None
 
-    def insert_column(self, old: int) -> None:
-        """Make room for one more output, starting at 0."""
-        row = np.zeros((1, self.size + 1))
-        self.theta = np.concatenate([self.theta, row])
+    def insert_columns(self, old: int, count: int) -> None:
+        """Make room for more outputs, starting at 0."""
+        rows = np.zeros((count, self.size + 1))
+        self.theta = np.concatenate([self.theta, rows])
         if self.settings.average:
-            self.total = np.concatenate([self.total, row])
+            self.total = np.concatenate([self.total, rows])
 
     def remix(self, mixing: Array) -> None:
         """Replace the outputs' f by linear combinations of them, and of the average likewise."""
@@ -98,7 +98,9 @@ class PrimalLearner(Learner):
         """Return w and b of each output, those of the average hypothesis where it is asked for."""
         s = self.state
         if not self.settings.average:
-            w = np.array([numpy_core.link(row, self.p) for row in self.theta[:, :-1]])
+            w = self.theta[:, :-1].copy()
+            if self.p != 2:
+                w = np.array([numpy_core.link(row, self.p) for row in w])
             return w.reshape(self.columns, self.size), s[:, Field.OFFSET].copy()
         trials = np.maximum(s[:, Field.TRIALS], 1)
         return self.total[:, :-1] / trials[:, None], s[:, Field.OFFSET_SUM] / trials

@@ -7,10 +7,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.inputs import RefusedRow
 from onkel.kernels import Kernel
 from onkel.learner.settings import Settings
 
 Array = NDArray[Any]
+
+
+LONGEST = {np.dtype(np.float32): 1e30, np.dtype(np.float64): 1e100}
+"""Steps in raw units: their products with ordinary rows, and sums of them, stay in range."""
+LONGEST_SCALED = 1e18
+"""Where rows and targets have spreads around 1, and scores are of that size."""
+
+
+def longest_step(dtype: Any, scale: bool) -> float:
+    """Return how far a row may move f, ``abs(coef) sqrt(k(x, x))``, before it is refused.
+
+    Examples
+    --------
+    >>> longest_step(np.dtype(np.float32), scale=False)
+    1e+30
+    """
+    return LONGEST_SCALED if scale else LONGEST[np.dtype(dtype)]
 
 
 class Refusals:
@@ -23,21 +41,24 @@ class Refusals:
         """Refuse rows whose k(x, x) has left the floating range; `row` counts from the call."""
         bad = np.flatnonzero(~np.isfinite(sizes))
         if len(bad):
-            raise ValueError(
-                f"Row {row + bad[0]}: k(x, x) is not finite under {self.kernel!r}; its values are "
-                f"too large{self.advice}. The model was not changed."
+            at = row + int(bad[0])
+            raise RefusedRow(
+                f"Row {at}: k(x, x) is not finite under {self.kernel!r}; its values are too large"
+                f"{self.advice}. The model was not changed.",
+                at,
             )
 
     def refuse_step(self, row: int, score: Array) -> None:
-        advice = "Its values are too large"
+        advice = "Its values, or its target, are too large"
         if hasattr(self.settings.rule, "learning_rate"):
-            advice = (
-                "The learning rate is too large for this loss and kernel, or the inputs are: lower "
-                "learning_rate, or use a loss with bounded slope"
+            advice += (
+                ". Where it is like the others the learning rate is too large for this loss and "
+                "kernel: lower learning_rate, or use a loss with bounded slope"
             )
-        raise ValueError(
+        raise RefusedRow(
             f"Row {row}: the step leaves the floating range (score {score.tolist()}). {advice}"
-            f"{self.advice}. The model was not changed."
+            f"{self.advice}. The model was not changed.",
+            row,
         )
 
     @property

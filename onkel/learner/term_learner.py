@@ -64,9 +64,10 @@ class TermLearner(Learner):
         """Memory of the stored terms."""
         return int(self.terms.nbytes)
 
-    def insert_column(self, old: int) -> None:
-        """Make room for one more output, starting at 0."""
-        self.terms.insert_columns([old, 2 * old] if self.settings.average else [old])
+    def insert_columns(self, old: int, count: int) -> None:
+        """Make room for more outputs, starting at 0."""
+        at = [old] * count
+        self.terms.insert_columns([*at, *[2 * old] * count] if self.settings.average else at)
 
     def remix(self, mixing: Array) -> None:
         """Replace the outputs' f by linear combinations of them, and of the average likewise."""

@@ -104,6 +104,8 @@ class BoundRule:
     """Forgetting horizon in examples, 1/(eta lam); infinite where nothing is forgotten."""
     duration: float = math.inf
     """Forgetting horizon in seconds, where it goes by the clock."""
+    most: float = 1e150
+    """Longest step, ``abs(coef) sqrt(k(x, x))``: the learner knows its units."""
 
     def rates(self, t: Array) -> Array:
         """Return eta at trials `t`."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.inputs import RefusedRow
 from onkel.saved import Saved
 from onkel.series.forecast import Forecast
 from onkel.series.season import Seasons, names_of
@@ -65,7 +66,10 @@ class Maker:
         at = 0 if len(self.before) else int(np.isnan(whole).any(axis=1).sum())
         while at < len(rows):
             part = slice(at, min(at + self.seasons.next_cut(), len(rows)))
-            found[part] = self._take(whole[part], None if times is None else times[part])
+            try:
+                found[part] = self._take(whole[part], None if times is None else times[part])
+            except RefusedRow as error:
+                raise RefusedRow(f"The forecast: {error}", at + error.row) from None
             at = part.stop
         if len(rows):
             self.last = whole[-1].copy()

@@ -11,7 +11,6 @@ from naive import best_path
 from naive import fixed_share as naive_share
 
 from onkel import bounds
-from onkel.core import bank
 
 
 def run(losses, rate, share):
@@ -115,17 +114,3 @@ def test_refusals():
         bounds.fixed_share(members=3, trials=5, switches=5)
     with pytest.raises(ValueError, match="needs share above 0"):
         bounds.fixed_share(members=3, trials=5, switches=1, share=0.0)
-
-
-@pytest.mark.parametrize("share", [0.0, 0.01])
-def test_core_mixes_as_the_loops_do(rng, share):
-    losses = rng.uniform(size=(200, 5))
-    want, last = naive_share(losses.tolist(), 0.7, share)
-    weights = np.full(5, 0.2)
-    before, gap = bank.fixed_share(losses, 0.7, share, weights)
-    np.testing.assert_allclose(before, want, rtol=1e-12)
-    np.testing.assert_allclose(weights, last, rtol=1e-12)
-    assert gap.sum() == pytest.approx(run(losses, 0.7, share)[1], rel=1e-9)
-    halves = np.full(5, 0.2)
-    parts = [bank.fixed_share(part, 0.7, share, halves)[0] for part in (losses[:3], losses[3:])]
-    assert np.array_equal(np.concatenate(parts), before)

@@ -6,9 +6,8 @@ import naive
 import numpy as np
 import pytest
 
-from onkel import Regressor, core, kernels, losses, rules
+from onkel import core, kernels, losses, rules
 from onkel.core import bank
-from onkel.core.bank import fixed_share
 from onkel.core.frame import Frame
 from onkel.core.layout import LANES, Field
 
@@ -110,19 +109,3 @@ def test_wrong_shapes_are_refused(rng):
     task.weight = np.ones(3)
     with pytest.raises(ValueError, match="one number per row"):
         bank.steps(task)
-
-
-@pytest.mark.parametrize("rate", [1e-6, 1.0, 1e3, 1e9])
-def test_weights_stay_weights_at_any_rate(rng, rate):
-    losses, weights = rng.random((50, 4)), np.full(4, 0.25)
-    truth = weights.copy()
-    _, gap = fixed_share(losses, rate, 0.01, weights)
-    for loss in losses:  # in logarithms, which nothing overflows
-        with np.errstate(divide="ignore"):
-            log = np.log(truth) - rate * loss
-        log -= log.max()
-        truth = 0.99 * np.exp(log) / np.exp(log).sum() + 0.01 / 4
-    np.testing.assert_allclose(weights, truth, rtol=1e-9)
-    assert np.all(np.isfinite(gap)) and gap.min() > -1e-9
-    model = Regressor(rate=rate).partial_fit(losses, losses[:, 0])
-    assert model.weights_.sum() == pytest.approx(1.0)

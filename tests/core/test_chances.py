@@ -11,6 +11,7 @@ import pytest
 
 from onkel import core
 from onkel.core import chances
+from onkel.core.bindable import positive
 from onkel.core.chances import Chances
 
 CASES = [(1, 1), (1, 3), (2, 1), (9, 1), (4, 2), (5, 4), (3, 12)]
@@ -44,6 +45,7 @@ def test_against_plain_loops(rng, members, outputs, scale):
     np.testing.assert_allclose(found, truth, rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(state.weights, twin.weights, rtol=1e-8)
     np.testing.assert_allclose(state.losses, [*twin.losses, twin.total], rtol=1e-10)
+    np.testing.assert_allclose(state.said, twin.said, rtol=1e-7)
     after = [told(np.array(twin.chances(z)), outputs) for z in scores[:20]]
     np.testing.assert_allclose(state.look(scores[:20]), after, rtol=1e-8, atol=1e-9)
 
@@ -55,7 +57,8 @@ def test_the_two_cores_agree(rng, monkeypatch, members, outputs):
     first = a.learn(scores, Y)
     monkeypatch.setattr(core, "has_lane", lambda: False)
     np.testing.assert_allclose(b.learn(scores, Y), first, rtol=1e-7, atol=1e-8)
-    np.testing.assert_allclose(a.bow, b.bow, rtol=1e-6, atol=1e-9)
+    for name, array in a.dump().items():
+        np.testing.assert_allclose(array, getattr(b, name), rtol=1e-6, atol=1e-9, err_msg=name)
 
 
 @pytest.mark.skipif(not core.has_lane(), reason="needs the compiled core")
@@ -134,6 +137,6 @@ def test_members_that_are_alike_and_scores_that_are_huge(rng):
     state = Chances.empty(6, 1, 0.001)
     found = state.learn(scores, Y)
     assert np.isfinite(found).all() and np.isfinite(state.losses).all()
-    assert chances.positive(state.bow)
+    assert positive(state.bow)
     right = np.mean((found[1000:] > 0) == (Y[1000:] > 0))
     assert right > np.mean((scores[1000:, 1] > 0) == (Y[1000:] > 0)) - 0.01

@@ -147,7 +147,7 @@ def zeros(*shape, dtype=np.float64):
 
 WRITTEN = (
     "Moments", "TermsD", "BlockOutput", "StepOutput", "BankOutput", "PrimalOutput", "sums",
-    "bank_sums", "matrix", "evaluate", "fixed_share", "widths", "follow_widths",
+    "bank_sums", "matrix", "evaluate", "widths", "follow_widths",
 )  # fmt: skip
 
 
@@ -158,7 +158,7 @@ def arguments():
     panels = native.PanelsD(zeros(1, 3, LANES), zeros(LANES), zeros(1, 2, LANES), 0, 1)
     stepped = [zeros(1, len(Field)), *zeros(4, 4, 1), *zeros(3, 4, dtype=np.uint8)]
     return {
-        "Moments": (zeros(3), zeros(3), zeros(3), 10.0, True),
+        "Moments": (zeros(3), zeros(3), zeros(3), 10.0, True, False),
         "TermsD": (zeros(2, 3, LANES), zeros(2, LANES), *zeros(2, 2, 1, LANES),
                    zeros(2 * LANES, dtype=np.int64)),
         "BlockOutput": (zeros(4, 2), zeros(4, 2), zeros(4, dtype=np.uint8)),
@@ -169,7 +169,6 @@ def arguments():
         "bank_sums": (native.Programs([linear], [2]), queries, panels, zeros(4, 2), 1),
         "matrix": (linear, queries, [[0.0] * 3] * 2, [0.0] * 2, zeros(4, 2)),
         "evaluate": (linear, [[0.0] * 2] * 4, [], [], zeros(4, 2)),
-        "fixed_share": ([[0.0] * 3] * 2, 1.0, 0.0, np.full(3, 1 / 3), zeros(2, 3), zeros(2)),
         "widths": (*[[[0.0] * 2] * 4] * 2, [1.0] * 9, [[0.0] * 11] * 2, zeros(4, 2)),
         "follow_widths": (
             *[[[0.0] * 2] * 4] * 3, 0.1, 3, [1.0] * 9, zeros(2, 11), zeros(4, 2)

@@ -11,7 +11,7 @@ import pytest
 
 from onkel import core
 from onkel.core import means
-from onkel.core.chances import positive
+from onkel.core.bindable import positive
 from onkel.core.means import Standing
 
 CASES = [(1, 1), (2, 1), (9, 1), (4, 3)]
@@ -36,6 +36,7 @@ def test_against_plain_loops(rng, members, outputs, scale):
     np.testing.assert_allclose(state.learn(scores, y), truth, rtol=1e-7, atol=1e-7 * scale)
     np.testing.assert_allclose(state.weights, twin.weights, rtol=1e-7)
     np.testing.assert_allclose(state.losses, twin.losses, rtol=1e-9)
+    np.testing.assert_allclose(state.said, twin.said, rtol=1e-7)
     assert state.totals[0] == pytest.approx(twin.total) and state.totals[2] == 150
     after = [[twin.answer(z.tolist(), o) for o in range(outputs)] for z in scores[:9]]
     np.testing.assert_allclose(state.look(scores[:9]), after, rtol=1e-7, atol=1e-7 * scale)
@@ -50,7 +51,8 @@ def test_the_two_cores_agree_and_cuts_do_not_matter(rng, monkeypatch, members, o
     np.testing.assert_array_equal(np.concatenate(parts), first)
     monkeypatch.setattr(core, "has_lane", lambda: False)
     np.testing.assert_allclose(b.learn(scores, y), first, rtol=1e-7, atol=1e-8)
-    np.testing.assert_allclose(a.bow, b.bow, rtol=1e-6, atol=1e-9)
+    for name, array in a.dump().items():
+        np.testing.assert_allclose(array, getattr(b, name), rtol=1e-6, atol=1e-9, err_msg=name)
 
 
 @pytest.mark.skipif(not core.has_lane(), reason="needs the compiled core")
@@ -77,3 +79,33 @@ def test_members_that_are_alike_and_values_that_are_huge(rng):
     state = Standing.empty(6, 1, 8.0, 0.001)
     found = state.learn(scores, y)
     assert np.isfinite(found).all() and positive(state.bow)
+
+
+@pytest.mark.parametrize("rate", [1e-6, 1.0, 1e3, 1e9])
+def test_weights_stay_weights_at_any_rate(rng, rate):
+    """By the losses that it tells, in logarithms, which nothing overflows."""
+    scores, y = stream(rng, 50, 4, 1)
+    state = Standing.empty(4, 1, rate, 0.01)
+    truth = state.weights.copy()
+    for row, target in zip(scores, y, strict=True):
+        before = state.dump()
+        state.learn(row[None], target[None])
+        with np.errstate(divide="ignore"):
+            log = np.log(truth) - rate * (state.losses - before["losses"])
+        log -= log.max()
+        truth = 0.99 * np.exp(log) / np.exp(log).sum() + 0.01 / len(truth)
+        assert state.totals[1] - before["totals"][1] > -1e-9  # NaN is not
+    np.testing.assert_allclose(state.weights, truth, rtol=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01])
+def test_shares_as_the_loops_do(rng, share):
+    losses = rng.uniform(size=(200, 5))
+    want, last = naive.fixed_share(losses.tolist(), 0.7, share)
+    weights = np.full(5, 0.2)
+    for loss, before in zip(losses, want, strict=True):
+        np.testing.assert_allclose(weights, before, rtol=1e-12)
+        mean, gap = means.share_step(loss, 0.7, share, weights)
+        assert mean == pytest.approx(before @ loss)
+        assert mean - gap == pytest.approx(-np.log(before @ np.exp(-0.7 * loss)) / 0.7)
+    np.testing.assert_allclose(weights, last, rtol=1e-12)

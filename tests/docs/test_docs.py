@@ -28,7 +28,7 @@ if not DOCS.is_dir():
 
 API = sorted((DOCS / "api").glob("*.md"))
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md")), *API]
-TEXTS = [*PAGES, ROOT / "DESIGN.md", ROOT / "CHANGELOG.md"]
+TEXTS = [*PAGES, ROOT / "DESIGN.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md"]
 NEEDS = {
     "river": "river.base",
     "from_river": "river.base",

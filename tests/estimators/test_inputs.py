@@ -88,7 +88,7 @@ def test_targets(kind, rng):
 def test_targets_by_task(rng):
     clf, reg = fitted(KernelClassifier, rng), fitted(KernelRegressor, rng)
     refuse(clf, "Unknown label type: continuous", GOOD, [0.5, 1.0])
-    refuse(clf, "NaN or None at row 1", GOOD, np.array(["a", None], dtype=object))
+    refuse(clf, "Row 1: Input y contains NaN or None", GOOD, np.array(["a", None], dtype=object))
     refuse(clf, "1d array", GOOD, np.zeros((2, 2)))
     refuse(clf, "not the same as on last call", GOOD, LABELS, classes=["x", "y"])
     refuse(reg, "y must hold numbers", GOOD, ["a", "b"])

@@ -332,7 +332,7 @@ def wild(task, alone):
         bad = {"loss": "squared", "rule": rules.Norma(1e12, regularization=0.0)}
         last = LinearRegressor(**bad) if alone else KernelRegressor(NARROW, **bad)
         return [KernelRegressor(NARROW), KernelRegressor(WIDE), LinearRegressor(), last]
-    bad = {"loss": losses.Exponential(), "rule": rules.Norma(1e4, regularization=0.0)}
+    bad = {"loss": losses.LeastSquares(), "rule": rules.Norma(1e12, regularization=0.0)}
     last = LinearClassifier(**bad) if alone else KernelClassifier(NARROW, **bad)
     return [KernelClassifier(NARROW), KernelClassifier(WIDE), LinearClassifier(), last]
 

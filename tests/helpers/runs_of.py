@@ -27,15 +27,16 @@ def write_rows(path: Path, X: np.ndarray, **more: Any) -> Path:
 
 
 def environment(**more: str) -> dict[str, str]:
-    paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
     return {**os.environ, "PYTHONPATH": paths, **more}
 
 
-def command(*words: Any, env: dict[str, str] | None = None, **how: Any) -> Any:
-    """Run the command in a process of its own."""
-    full = [sys.executable, "-W", "ignore", "-m", "onkel.app", *map(str, words)]
-    how.setdefault("timeout", 120)
-    return subprocess.run(full, capture_output=True, text=True, env=env or environment(), **how)
+def command(*words: Any, dies: str = "", **how: Any) -> Any:
+    """Run the command in a process of its own; `dies`: at a moment that helpers.dying knows."""
+    module = ["helpers.dying", dies] if dies else ["onkel.app"]
+    full = [sys.executable, "-W", "ignore", "-m", *module, *map(str, words)]
+    how = {"timeout": 120, "env": environment(), **how}
+    return subprocess.run(full, capture_output=True, text=True, **how)
 
 
 def begin(*words: Any, env: dict[str, str] | None = None, **how: Any) -> subprocess.Popen[bytes]:

@@ -111,6 +111,7 @@ class Chances:
         self.share = share
         self.weights = [1 / (members + len(self.joint))] * (members + len(self.joint))
         self.losses, self.total = [0.0] * len(self.weights), 0.0
+        self.said, self.count = [0.0] * members, 0
 
     def answers(self, scores):
         """Each expert's probabilities, and what the joint ones are made of."""
@@ -137,6 +138,10 @@ class Chances:
         self.total -= math.log(mixed[y])
         self.weights = [(1 - self.share) * w * row[y] / mixed[y] + self.share / n
                         for w, row in zip(self.weights, found, strict=True)]  # fmt: skip
+        self.count += 1
+        for i, row in enumerate(f if self.joint else []):
+            size = sum(abs(v) for v in row) / len(row)
+            self.said[i] += (size - self.said[i]) / min(self.count, HORIZON)
         for joint in self.joint:
             joint.learn(f, y)
         for link, z in zip(self.links, scores, strict=True):

@@ -54,6 +54,7 @@ class Means:
         experts = members + len(kinds)
         self.weights, self.losses = [1 / experts] * experts, [0.0] * experts
         self.usual, self.total = [0.0] * outputs, 0.0
+        self.said = [0.0] * members
 
     def experts(self, scores, o):
         """All answers to one target; the median, the unit and f."""
@@ -73,17 +74,22 @@ class Means:
         """Answer each target, then learn what came."""
         told = [self.answer(scores, o) for o in range(len(y))]
         self.count += 1
-        losses = [0.0] * len(self.weights)
+        losses, sizes = [0.0] * len(self.weights), [0.0] * len(self.said)
         for o, wanted in enumerate(y):
             found, center, unit, f = self.experts(scores, o)
             error = middle([abs(row[o] - wanted) for row in scores])
+            if self.usual[o] > 0:
+                error = min(error, HORIZON * self.usual[o])  # no row rules the rest
             self.usual[o] += (error - self.usual[o]) / min(self.count, HORIZON)
             scale = REACH * self.usual[o]
             if scale > 0:
                 for i, a in enumerate(found):
                     losses[i] += min(abs(a - wanted) / scale, 1.0) ** 2 / len(y)
+            sizes = [a + abs(b) / len(y) for a, b in zip(sizes, f, strict=True)]
             for joint in self.joint[o]:
                 joint.learn(f, (wanted - center) / unit)
+        self.said = [a + (b - a) / min(self.count, HORIZON)
+                     for a, b in zip(self.said, sizes, strict=True)]  # fmt: skip
         self.total += sum(w * loss for w, loss in zip(self.weights, losses, strict=True))
         self.losses = [a + b for a, b in zip(self.losses, losses, strict=True)]
         moved = [w * math.exp(-self.rate * loss)

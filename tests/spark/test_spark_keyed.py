@@ -301,7 +301,7 @@ def test_a_model_must_fit_its_columns(spark):
         keyed(frame, KernelRegressor(), **options)
     with pytest.raises(ValueError, match="explain and alerts_only are for detectors"):
         keyed(frame, KernelRegressor(), target="a", explain=1, **options)
-    with pytest.raises(TypeError, match="name of a task .*; got 'norma'"):
+    with pytest.raises(TypeError, match=r"name of a task .*; got 'norma'"):
         keyed(frame, "norma", **options)
     with pytest.raises(TypeError, match="events must be a Spark DataFrame; got DataFrame"):
         keyed(pd.DataFrame(), detector(), **options)

@@ -68,3 +68,48 @@ def test_bytes_that_are_no_text_make_a_broken_row_in_any_column(tmp_path, fast) 
     _, blocks = read(tmp_path / "rows.csv", fast=fast)
     assert broken(blocks) == [(52, "not UTF-8 at byte 3")]
     assert sum(len(b.rows) for b in blocks) == 99
+
+
+ODD = ["[1]", "{}", '{"a": {"b": [1]}}', "[[]]", "1" * 400, "-" + "9" * 4000, "9" * 5000, "NaN",
+       "Infinity", "-Infinity", "1e999", '"x"', '"\\u0000"', "true", "null", "1e-400", "0.1e",
+       "01", '"' + "x" * 5000 + '"', "[" * 5000, '{"a":' * 5000, "-0",
+       "9007199254740993"]  # fmt: skip
+
+
+@pytest.mark.parametrize("fast", FAST)
+@pytest.mark.parametrize("roles", [
+    Roles(), Roles("y"), Roles("y", labels=True), Roles(time="y"), Roles(key="y")
+])  # fmt: skip
+def test_odd_values_of_json_are_broken_rows(tmp_path, fast, roles) -> None:
+    rows = ['{"x": 1, "y": 1}'] * 300 + [f'{{"x": 1, "y": {odd}}}' for odd in ODD]
+    (tmp_path / "rows.jsonl").write_text("\n".join(rows) + "\n")
+    _, blocks = read(tmp_path / "rows.jsonl", fast=fast, roles=roles)
+    told = broken(blocks)
+    assert sum(len(b.rows) for b in blocks) + len(told) == len(rows)
+    wrong = {301, 302, 303, 304, 307, 308, 309, 310, 317, 318, 320, 321}
+    assert wrong <= {line for line, _ in told}
+    assert all(len(reason) < 200 for _, reason in told)
+
+
+@pytest.mark.parametrize("fast", FAST)
+def test_of_a_name_that_stands_twice_the_last_counts(tmp_path, fast) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"x": 1, "y": 2, "x": 3}\n{"x": 4, "x": [], "x": 5}\n')
+    _, blocks = read(tmp_path / "rows.jsonl", fast=fast)
+    assert blocks[0].X[:, 0].tolist() == [3, 5] and broken(blocks) == []
+
+
+@pytest.mark.parametrize("text", ["9007199254740993", "+9007199254740993", "-9007199254740993"])
+def test_labels_of_text_keep_all_their_digits(tmp_path, text) -> None:
+    (tmp_path / "rows.csv").write_text(f"a,y\n1,9007199254740992\n2,{text}\n3,1e3\n4, 7 \n")
+    _, blocks = read(tmp_path / "rows.csv", roles=Roles("y", labels=True))
+    assert blocks[0].y.tolist() == [2**53, 1000, 7]
+    assert [line for line, _ in broken(blocks)] == [3]
+
+
+@pytest.mark.parametrize("fast", FAST)
+def test_a_cell_is_no_longer_than_a_line(tmp_path, fast) -> None:
+    long = "v" * 900_000
+    (tmp_path / "rows.csv").write_text(f"a,y\n1,u\n2,{long}{long}\n3,{long}\n")
+    _, blocks = read(tmp_path / "rows.csv", roles=Roles(key="y"), fast=fast)
+    assert blocks[0].keys == ["u", long]
+    assert broken(blocks) == [(3, "a line of 1800002 bytes is too long")]

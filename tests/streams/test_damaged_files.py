@@ -51,3 +51,16 @@ def test_gzip_with_zeros_behind_it(tmp_path, zeros) -> None:
     (tmp_path / "rows.csv.gz").write_bytes(packed + b"dirt")
     with pytest.raises(SourceError, match="damaged"):
         read(tmp_path / "rows.csv.gz")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="needs /proc")
+@pytest.mark.parametrize("how", [Reading(format="csv"), Reading(format="csv", follow=True)])
+def test_an_error_of_the_disk_is_the_sources(tmp_path, how) -> None:
+    with pytest.raises(SourceError, match=r"/proc/self/mem: cannot be read: Input/output error"):
+        open_source("/proc/self/mem", how)  # reading its first page is an error of the device
+    (tmp_path / "rows.csv").write_text("a\n1\n")
+    source = open_source(str(tmp_path / "rows.csv"), how)
+    source.feed.file.close()
+    source.feed.file = open("/proc/self/mem", "rb")  # noqa: SIM115
+    with pytest.raises(SourceError, match=r"rows\.csv: cannot be read: Input/output error"):
+        list(source.blocks())

@@ -16,6 +16,8 @@ from pathlib import Path
 
 from onkel import streams
 from onkel.app.demo.trial import CHANCE, FITTED, Demonstration, classifier, detector, run
+from onkel.app.errors import OutputProblem
+from onkel.app.telling import ending, to_stdout
 
 EXAMPLES = 86_400
 FAULTS = 12
@@ -65,7 +67,11 @@ def _report(trial: Demonstration, path: Path, seed: int) -> str:
         return 'No report: it needs Bokeh. Install it with: pip install "onkel[report]"'
     from onkel.app.demo import report
 
-    path.write_text(report.page(trial, seed), encoding="utf-8")
+    page = report.page(trial, seed)
+    try:
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise OutputProblem(f"--output {path}: {error.strerror}.") from None
     return f"Report: {path.resolve()}"
 
 
@@ -99,4 +105,6 @@ class _at_least:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with ending(), to_stdout():
+        code = main()
+    sys.exit(code)

@@ -10,31 +10,15 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from onkel.app.http.answers import Send, respond
+from onkel.app.http.answers import HEADERS, Receive, Scope, Send, failed, respond
 from onkel.app.http.counts import Requests
 from onkel.app.http.problems import Problem
 from onkel.app.http.rate import Rate
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 log = logging.getLogger("onkel.server")
 
-HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
-        "img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; base-uri 'none'; "
-        "form-action 'self'; frame-ancestors 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
-}
-"""On every answer. Bokeh sets styles of its own, hence 'unsafe-inline' for these."""
 _HEADERS = [(k.lower().encode(), v.encode()) for k, v in HEADERS.items()]
 
 
@@ -91,8 +75,10 @@ class Access:
             await self.app(scope, receive, answering)
         except Problem as problem:
             await respond(problem, answering)
-        except Exception:  # it was answered by the application
+        except Exception as error:  # as a rule it was answered by the application
             log.exception("a request failed")
+            if not status:
+                await respond(failed(error), answering)
         finally:
             route = str(scope.get("onkel_route", "other"))
             self.requests.note(route, status, time.perf_counter() - began)
@@ -103,7 +89,9 @@ class Access:
         host = headers.get(b"host", b"").decode("latin-1")
         self._check_host(host)
         _check_origin(headers, host)
-        if self.token is not None and not self.public(scope["path"]):
+        if self.token is None:
+            scope["onkel_line"].admit()
+        elif not self.public(scope["path"]):
             given = headers.get(b"authorization", b"")
             scheme, _, token = given.partition(b" ")
             if scheme.lower() != b"bearer" or not hmac.compare_digest(token.strip(), self.token):
@@ -111,6 +99,7 @@ class Access:
                 problem = Problem(401, "unauthorized", words, "Authorization")
                 problem.headers["WWW-Authenticate"] = "Bearer"
                 raise problem
+            scope["onkel_line"].admit()
 
     def _check_host(self, host: str) -> None:
         if self.token is None and not is_loopback(_hostname(host)):

@@ -11,6 +11,8 @@ PER_SECOND = 5000.0
 """Requests of one client address, on average, unless told."""
 CONNECTIONS = 512
 """At once, unless told."""
+SECONDS = 30.0
+"""For a request's body to arrive, for its answer, and for the client to take that, unless told."""
 
 
 class Rate:

@@ -12,24 +12,28 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from onkel.app.http.access import Access, is_loopback
 from onkel.app.http.answers import on_failure, on_http_error, on_problem
 from onkel.app.http.counts import Requests
+from onkel.app.http.door import Door
 from onkel.app.http.problems import Problem
-from onkel.app.http.rate import CONNECTIONS, PER_SECOND, Rate
+from onkel.app.http.protocol import Patient, check_uvicorn
+from onkel.app.http.rate import CONNECTIONS, PER_SECOND, SECONDS, Rate
 
 SHORTEST = 16
 """Characters of a token."""
-HEAD_SECONDS = 10.0
-"""For the head of a request to arrive."""
+END_SECONDS = 3.0
+"""For answers to go out when the server ends; whoever has not taken them by then is hung up on."""
+BACKLOG = 256
+"""Connections that wait to be taken."""
 
 
 def check_address(host: str, token: str | None) -> None:
@@ -64,27 +68,31 @@ class Server:
         Called when the server goes, so that open streams can end.
     requests : Requests, optional
         Counts what comes.
-    per_second, connections : number
-        Requests of one client address, and connections at once.
+    per_second, connections, seconds : number
+        Requests of one client address, connections at once, and how long a client may take to
+        take its answer.
     """
 
     def __init__(
         self, routes: Sequence[Route], host: str, port: int, token: str | None,
         public: Callable[[str], bool], closing: Callable[[], None],
         requests: Requests | None = None, per_second: float = PER_SECOND,
-        connections: int = CONNECTIONS,
+        connections: int = CONNECTIONS, seconds: float = SECONDS,
     ) -> None:  # fmt: skip
+        check_uvicorn()
         check_address(host, token)
         handlers = {HTTPException: on_http_error, Problem: on_problem, Exception: on_failure}
         app = Starlette(routes=routes, exception_handlers=handlers)
         self.access = Access(app, token, Rate(per_second), requests or Requests(), public)
+        self.door = Door(connections)
         self.socket = _listen(host, port)
         number = self.socket.getsockname()[1]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{number}"
+        protocol: Any = partial(Patient, self.door, seconds)
         config = uvicorn.Config(
-            self.access, http=Patient, ws="none", lifespan="off", log_level="warning",
+            self.access, http=protocol, ws="none", lifespan="off", log_level="warning",
             access_log=False, server_header=False, timeout_keep_alive=30, proxy_headers=False,
-            limit_concurrency=connections, timeout_graceful_shutdown=5, log_config=None,
+            timeout_graceful_shutdown=5, log_config=None, backlog=BACKLOG,
         )  # fmt: skip
         self._server = Unsignalled(config)
         self._closing = closing
@@ -113,52 +121,27 @@ class Server:
 
 
 class Unsignalled(uvicorn.Server):
-    """A server that leaves signals alone: its own way would end the process before we are done."""
+    """A server that leaves signals alone: its own way would end the process before we are done.
+
+    It ends in good time, too: readers that do not read are not waited for.
+    """
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Do nothing about signals."""
         yield
 
-
-class Patient(HttpToolsProtocol):
-    """HTTP whose patience ends: a client that is slow to say what it wants is hung up on."""
-
-    _late: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: Any) -> None:
-        """Wait for a request, not for ever."""
-        super().connection_made(transport)
-        self._expect()
-
-    def data_received(self, data: bytes) -> None:
-        """Wait for the rest of a request that has begun."""
-        if self._late is None and (self.cycle is None or self.cycle.response_complete):
-            self._expect()
-        super().data_received(data)
-
-    def on_headers_complete(self) -> None:
-        """The head is there: the body has a limit of its own."""
-        self._forget()
-        super().on_headers_complete()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing to wait for."""
-        self._forget()
-        super().connection_lost(exc)
-
-    def _expect(self) -> None:
-        self._late = self.loop.call_later(HEAD_SECONDS, self._hang_up)
-
-    def _forget(self) -> None:
-        if self._late is not None:
-            self._late.cancel()
-            self._late = None
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let answers go out for a while, then hang up."""
+        cut = asyncio.get_running_loop().call_later(END_SECONDS, self._hang_up)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            cut.cancel()
 
     def _hang_up(self) -> None:
-        self._late = None
-        if self.transport is not None and not self.transport.is_closing():
-            self.transport.close()
+        for line in [*self.server_state.connections]:
+            line.hang_up()
 
 
 def _listen(host: str, port: int) -> socket.socket:

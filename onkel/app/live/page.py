@@ -7,18 +7,20 @@ comes from its Python package. Nothing is loaded from elsewhere.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib.util
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
+from onkel.app.http.answers import Streamed
 from onkel.app.http.encoding import encode
-from onkel.app.http.problems import Problem
+from onkel.app.http.problems import Problem, busy
 from onkel.app.http.server import Server
 from onkel.app.live.board import PERIOD, Board
 
@@ -79,32 +81,36 @@ class Page:
         name = request.path_params["name"]
         if self.board.changes(name) is None:
             raise Problem(404, "unknown_model", f"There is no model {name[:80]!r}.")
-        if self.open >= self.most:
-            raise Problem(503, "busy", "Too many pages are open.")
-        stream = self._events(name)
-        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
+        return Streamed(self.events(name), self.room(), "text/event-stream")
 
-    async def _events(self, name: str) -> AsyncIterator[bytes]:
+    @contextlib.contextmanager
+    def room(self) -> Iterator[None]:
+        """Count a stream from before its first byte to its end; refuse one too many."""
+        if self.open >= self.most:
+            raise busy("busy", "Too many pages are open.", seconds=10)
         self.open += 1
         try:
-            since, told, rows, silent = 0, -1, -1, 0.0
-            while not self.closing.is_set():
-                found = self.board.changes(name, since, told)
-                if found is None:
-                    yield b"event: gone\ndata: {}\n\n"
-                    return
-                state = found["next"], found["told"], found["rows"]
-                if state != (since, told, rows) or 0 < found["speed"] or silent == 0.0:
-                    yield b"data: " + encode(found) + b"\n\n"
-                    (since, told, rows), silent = state, PERIOD
-                elif silent >= IDLE:
-                    yield b": alive\n\n"
-                    silent = PERIOD
-                await asyncio.sleep(PERIOD)
-                silent += PERIOD
+            yield
         finally:
             self.open -= 1
+
+    async def events(self, name: str) -> AsyncIterator[bytes]:
+        """Yield what is new of one model, until it or the server goes."""
+        since, told, rows, silent = 0, -1, -1, 0.0
+        while not self.closing.is_set():
+            found = self.board.changes(name, since, told)
+            if found is None:
+                yield b"event: gone\ndata: {}\n\n"
+                return
+            state = found["next"], found["told"], found["rows"]
+            if state != (since, told, rows) or 0 < found["speed"] or silent == 0.0:
+                yield b"data: " + encode(found) + b"\n\n"
+                (since, told, rows), silent = state, PERIOD
+            elif silent >= IDLE:
+                yield b": alive\n\n"
+                silent = PERIOD
+            await asyncio.sleep(PERIOD)
+            silent += PERIOD
 
 
 def is_public(path: str) -> bool:

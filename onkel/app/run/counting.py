@@ -17,7 +17,7 @@ from onkel.app.run.counters import Counters, member
 from onkel.app.run.precision import narrowed
 from onkel.app.run.series import names_of, parted
 from onkel.app.run.settings import RunSettings
-from onkel.judge import Columns, Detect, Judge, Rows, judge_of
+from onkel.judge import Columns, Detect, Halted, Judge, Rows, judge_of
 from onkel.streams.sources import Block
 
 Array = NDArray[Any]
@@ -47,17 +47,38 @@ class Counting:
         """The columns of the output."""
         return tuple(self.judge.fields())
 
-    def seen(self, model: Any, block: Block) -> tuple[Any, Rows]:
-        """Return an estimator and the rows that it sees of a block, in the run's precision."""
+    def __call__(self, model: Any, block: Block) -> Finish:
+        """Judge and learn; what is returned counts.
+
+        A row that is refused raises :class:`~onkel.inputs.RefusedRow`. If rows before it were
+        learned (:class:`~onkel.judge.Halted`), its ``found`` is what counts those.
+        """
         estimator, lags = parted(model)
+        ahead = None if lags is None else lags.copy()
+        try:
+            found = self.judged(estimator, self.seen(ahead, block), block)
+        except Halted as error:
+            before = block.part(slice(0, error.learned))
+            self.seen(lags, before)
+            error.found = self.finishing(estimator, error.found, before)
+            raise
+        if ahead is not None:
+            model.lags = ahead
+        return self.finishing(estimator, found, block)
+
+    def seen(self, lags: Any | None, block: Block) -> Rows:
+        """Return the rows that an estimator sees of a block, in the run's precision."""
         X = block.X if lags is None else lags.transform_then_learn(block.X, time=block.time)
         X = narrowed(X) if self.settings.precision == "single" else X
-        return estimator, Rows(X, block.y, block.known, block.time)
+        return Rows(X, block.y, block.known, block.time)
 
-    def __call__(self, model: Any, block: Block) -> Finish:
-        """Judge and learn; what is returned counts."""
-        model, rows = self.seen(model, block)
-        found, weights = self.judge(model, rows), self._weighed(model)
+    def judged(self, model: Any, rows: Rows, block: Block) -> Any:
+        """Judge rows and learn them."""
+        return self.judge(model, rows)
+
+    def finishing(self, model: Any, found: Any, block: Block) -> Finish:
+        """Return what counts; what depends on the model is taken of it now."""
+        weights = self._weighed(model)
 
         def finish() -> Columns:
             self._weigh(weights, len(block.rows))
@@ -116,11 +137,14 @@ class Alerts(Counting):
             "why",
         )
 
-    def __call__(self, model: Any, block: Block) -> Finish:
+    def judged(self, model: Any, rows: Rows, block: Block) -> Any:
         """Judge rows and learn them; alerts are explained by the model before the block."""
-        model, rows = self.seen(model, block)
         found = self.judge(model, rows, self._budget(block))
         self.counters.explained += found.explained  # at once: the next block's share depends on it
+        return found
+
+    def finishing(self, model: Any, found: Any, block: Block) -> Finish:
+        """Return what counts; which rows were of the warm-up is known now."""
         before = model.t_ - len(block.rows)
         warming = int(np.clip(model.warmup_ - before, 0, len(block.rows)))
 

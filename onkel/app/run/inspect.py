@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from dataclasses import fields
 from typing import Any
 
 from onkel.app.errors import StateProblem
 from onkel.app.run.checkpoint import State, model_of
 from onkel.app.run.counters import Counters
+from onkel.app.run.ledger import Checkpoint, Kept
 from onkel.app.run.series import parted
 from onkel.app.run.settings import RunSettings
 
@@ -21,26 +21,22 @@ def inspect(folder: str) -> dict[str, Any]:
     state = State(folder, writable=False)
     try:
         return _told(state)
-    except sqlite3.Error as error:
-        raise StateProblem(f"{folder} is damaged: {error}.") from None
     finally:
         state.close()
 
 
 def _told(state: State) -> dict[str, Any]:
     settings = state.meta("settings") or {}
-    found = state.checkpoints()
     if not settings:
         raise StateProblem(f"{state.folder} holds no state of a run.")
-    counters = Counters.from_dict(found[0].counters) if found and found[0].counters else Counters()
-    generation = found[0].generation if found else 0
-    places = state.places(generation)
+    last = next(iter(state.kept()), Kept(Checkpoint(), {}))
+    found, places = last.checkpoint, last.places
+    counters = Counters.from_dict(found.counters) if found.counters else Counters()
     task, known = settings["task"], {f.name for f in fields(RunSettings)}
     promised = RunSettings(**{n: v for n, v in settings.items() if n in known}).promised
     told: dict[str, Any] = {
-        "task": task, "generation": generation, **counters.summary(task, promised),
-        "position": found[0].position if found else None,
-        "outputs": found[0].outputs if found else {},
+        "task": task, "generation": found.generation, **counters.summary(task, promised),
+        "position": found.position, "outputs": found.outputs,
         "models": len(places), "bytes": sum(p.length for p in places.values()),
         "settings": settings, "columns": _columns(state.meta("memo")),
     }  # fmt: skip

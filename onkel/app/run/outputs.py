@@ -5,14 +5,20 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import stat
 import sys
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from onkel.app.disk import check_link, holder, open_private, try_lock
 from onkel.app.errors import OutputProblem, StateProblem
-from onkel.app.run import faults
+from onkel.app.telling import unwritten
+
+TAIL = 4096
+"""By so many last bytes a file is known again."""
 
 
 class Sink:
@@ -33,58 +39,78 @@ class Sink:
 
 
 class FileSink(Sink):
-    """A file that only grows.
+    """A file that only grows, and that no other process writes meanwhile.
 
     Parameters
     ----------
     path : path
         The file.
     position : int, optional
-        What an earlier run has committed: the file is cut back to it. None: a new file.
+        What an earlier run has committed: the file is cut back to it. None: what the file held
+        goes.
     name : str, optional
         What a state calls it; its path, unless told.
-    opener : function
-        What opens it; tests hand in one whose disk is full.
+    private : bool
+        Whether it lies in a state's folder: for its owner alone, and no link is followed.
+    fresh : bool
+        Whether it must not be there yet.
+    mode : int
+        Who may read a file that is made anew, as far as the umask lets them.
     """
 
     def __init__(
         self, path: str | Path, position: int | None = None, name: str | None = None,
-        opener: Callable[..., BinaryIO] = open,
+        private: bool = False, fresh: bool = False, mode: int = 0o666,
     ) -> None:  # fmt: skip
         self.path = Path(path)
         self.name = name or str(path)
+        self.position, self._tail = position or 0, b""
+        flags = (os.O_RDWR if position else os.O_WRONLY) | os.O_CREAT
         try:
-            self._file = opener(self.path, "r+b" if position else "wb", buffering=0)
+            self._file = opened(self.path, flags | (os.O_EXCL if fresh else 0), private, mode)
         except OSError as error:
-            raise OutputProblem(f"{self.path}: cannot be written: {error.strerror}.") from None
+            raise self._problem(error) from None
         self.regular = stat.S_ISREG(os.fstat(self._file.fileno()).st_mode)
         """Whether it keeps what is written; a device does not."""
-        if position:
-            self._cut(position)
-        self.position = position or 0
+        if self.regular:
+            self._take()
 
-    def _cut(self, position: int) -> None:
-        check_length(self.path, position)
-        self._file.truncate(position)
-        self._file.seek(position)
+    def _problem(self, error: OSError) -> OutputProblem:
+        return OutputProblem(f"{self.path}: cannot be written: {error.strerror}.")
+
+    def _take(self) -> None:
+        """Lock the file, then cut it back to what was committed."""
+        try:
+            if not _locked(self._file.fileno()):
+                who = holder(self._file.fileno())
+                raise OutputProblem(
+                    f"{self.path} is written by {who}: give this run another --output, and "
+                    "another --dead-letters where it has one."
+                )
+            if self.position:
+                check_length(self.path, self.position)
+                self._file.seek(max(self.position - TAIL, 0))
+                self._tail = self._file.read(min(self.position, TAIL))
+            self._file.seek(self._file.truncate(self.position))
+        except BaseException:
+            self._file.close()
+            raise
 
     def write(self, data: bytes) -> None:
         """Write everything, or raise OutputProblem."""
-        if faults.waits_for("output") and len(data) > 1:
-            self._push(data[: len(data) // 2])
-            data = data[len(data) // 2 :]
-        faults.reach("output")
-        self._push(data)
-
-    def _push(self, data: bytes) -> None:
         view = memoryview(data)
         while view:
             try:
                 done = self._file.write(view)
             except OSError as error:
-                raise OutputProblem(f"{self.path}: cannot be written: {error.strerror}.") from None
+                raise self._problem(error) from None
             view = view[done:]
             self.position += done
+        self._tail = (self._tail + data[-TAIL:])[-TAIL:]
+
+    def end(self) -> int:
+        """Return a checksum of the last bytes."""
+        return zlib.crc32(self._tail)
 
     def sync(self) -> int:
         """Wait until the disk has everything."""
@@ -93,12 +119,29 @@ class FileSink(Sink):
         try:
             os.fsync(self._file.fileno())
         except OSError as error:
-            raise OutputProblem(f"{self.path}: cannot be written: {error.strerror}.") from None
+            raise self._problem(error) from None
         return self.position
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def opened(path: Path, flags: int, private: bool, mode: int) -> BinaryIO:
+    """Return a file that is open to write, unbuffered; nothing is cut off it."""
+    if private:
+        handle = open_private(path, flags)
+    else:
+        check_link(path)
+        handle = os.open(path, flags | getattr(os, "O_BINARY", 0), mode)
+    return os.fdopen(handle, "r+b" if flags & os.O_RDWR else "wb", buffering=0)
+
+
+def _locked(handle: int) -> bool:
+    try:
+        return try_lock(handle)
+    except OSError:  # a disk without locks: the state's own must do
+        return True
 
 
 class StdoutSink(Sink):
@@ -115,7 +158,7 @@ class StdoutSink(Sink):
             self._stream.write(data)
             self._stream.flush()
         except OSError as error:
-            raise OutputProblem(f"the output was closed: {error.strerror}.") from None
+            raise unwritten(error) from None
         self.position += len(data)
 
 
@@ -127,6 +170,24 @@ def check_length(path: Path, position: int) -> None:
         raise StateProblem(
             f"{path} {found}, but the state knows of {position} bytes written to it. Put it back, "
             "or start anew with another --state."
+        )
+
+
+def check_written(path: Path, position: int, end: int) -> None:
+    """Raise if a file does not hold what was committed of it, by length and last bytes."""
+    check_length(path, position)
+    if position == 0:
+        return
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(position - TAIL, 0))
+            found = file.read(min(position, TAIL))
+    except OSError as error:
+        raise StateProblem(f"{path}: cannot be read: {error.strerror}.") from None
+    if zlib.crc32(found) != end:
+        raise StateProblem(
+            f"{path} is not what this run has written: the bytes before its byte {position} are "
+            "others. Put it back, or start anew with another --state."
         )
 
 
@@ -145,15 +206,30 @@ def _json(value: Any) -> str:
 _WORDS = {None: "null", True: "true", False: "false"}
 
 
+_SUSPECT = frozenset("'=+-@\t\r\n＝＋－＠")
+_FORMULA = re.compile("'*[=+\\-@\\t\\r\\n＝＋－＠]")
+_NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
+
+
 def _csv(value: Any) -> str:
+    """Return a cell; a text that a spreadsheet would take for a formula gets an apostrophe before.
+
+    One that has such apostrophes of its own gets one more, so that it can be taken off again.
+    """
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    text = repr(value) if isinstance(value, float) else str(value)
+    text = value if isinstance(value, str) else repr(value)
+    if text[:1] in _SUSPECT and isinstance(value, str) and _is_formula(text):
+        text = "'" + text
     if any(mark in text for mark in ',"\r\n'):
         return '"' + text.replace('"', '""') + '"'
     return text
+
+
+def _is_formula(text: str) -> bool:
+    return _FORMULA.match(text) is not None and not _NUMBER.fullmatch(text)
 
 
 def _cells(column: list[Any], write: Callable[[Any], str]) -> list[str]:
@@ -173,6 +249,8 @@ def lines(columns: Mapping[str, Sequence[Any]], style: str) -> bytes:
     b'{"row": 7, "score": 0.1}\n'
     >>> lines({"row": [7], "why": ["a, b"]}, "csv")
     b'7,"a, b"\n'
+    >>> lines({"row": [7], "key": ["=1+1"]}, "csv")
+    b"7,'=1+1\n"
     """
     write = _json if style == "jsonl" else _csv
     cells = [_cells(list(column), write) for column in columns.values()]

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from onkel.app.errors import SourceProblem
+from onkel.app.errors import OutputProblem, SourceProblem
 from onkel.app.run.checkpoint import State
 from onkel.app.run.counters import Counters
 from onkel.app.run.outputs import FileSink, Sink, StdoutSink
@@ -58,6 +58,7 @@ def reading_of(task: str, options: dict[str, Any]) -> Reading:
         options["format_"], options["delimiter"], options["header"], options["features"],
         options["follow"], options["replay"], _block(task, options), options["longest"],
         roles=roles, rules=Rules(gaps=options["missing"] == "mean", ordered=ordered),
+        durable=options["state"] is not None,
     )  # fmt: skip
 
 
@@ -93,10 +94,7 @@ def prepare(
     source = _continued(name, reading, state)
     stack.callback(source.close)
     settings = settings.settled(_precision(settings, source, state))
-    sinks = _sinks(options, state)
-    for sink in (sinks.output, sinks.dead):
-        if sink is not None:
-            stack.callback(sink.close)
+    sinks = _sinks(options, state, stack)
     columns = len(source.schema.features)
     make = partial(model_of, settings, columns)
     models = Models(make, _store(state, stack), options["models_in_memory"])
@@ -141,13 +139,26 @@ def _precision(settings: RunSettings, source: Source, state: State | None) -> st
     return str(known)
 
 
-def _sinks(options: dict[str, Any], state: State | None) -> Sinks:
+def _sinks(options: dict[str, Any], state: State | None, stack: contextlib.ExitStack) -> Sinks:
+    """Return where results and broken rows go; the stack closes each as soon as it is open."""
     output: Sink = StdoutSink()
     if options["output"] != "-":
         output = _file(Path(options["output"]).absolute(), state)
-    dead = dead_path(options)
-    own = None if options["dead_letters"] else DEAD  # in the state's folder, which may move
-    return Sinks(output, _file(dead, state, own) if dead is not None else None)
+        stack.callback(output.close)
+    dead = _dead(options, state)
+    if dead is not None:
+        stack.callback(dead.close)
+    return Sinks(output, dead)
+
+
+def _dead(options: dict[str, Any], state: State | None) -> FileSink | None:
+    path = dead_path(options)
+    if path is None:
+        return None
+    if options["dead_letters"]:
+        return _file(path, state, mode=0o600)  # they hold what came in
+    known = state.last.outputs.get(DEAD) if state is not None else None
+    return FileSink(path, known, DEAD, private=True)  # the folder may move, and the name stays
 
 
 def dead_path(options: dict[str, Any]) -> Path | None:
@@ -157,9 +168,24 @@ def dead_path(options: dict[str, Any]) -> Path | None:
     return Path(options["state"]).absolute() / DEAD if options["state"] else None
 
 
-def _file(path: Path, state: State | None, name: str | None = None) -> FileSink:
-    name = name or str(path)
-    return FileSink(path, None if state is None else state.last.outputs.get(name), name)
+def _file(path: Path, state: State | None, mode: int = 0o666) -> FileSink:
+    """Return a file to write: one that a state has begun, or a new one."""
+    if state is None:
+        return FileSink(path, mode=mode)
+    name, claims = str(path), state.meta("claims") or {}
+    known = state.last.outputs.get(name)
+    if known is not None or claims.get(name) or (path.exists() and not path.is_file()):
+        return FileSink(path, known, mode=mode)
+    if path.exists() and (name not in claims or path.stat().st_size):
+        raise OutputProblem(
+            f"{path} is there already, and this --state has not begun it: perhaps another run's. "
+            "Give another name, or remove it."
+        )
+    # A death in between leaves an empty file of a claim that was announced: that is taken.
+    state.note("claims", {**claims, name: False})
+    sink = FileSink(path, fresh=not path.exists(), mode=mode)
+    state.note("claims", {**claims, name: True})
+    return sink
 
 
 def _store(state: State | None, stack: contextlib.ExitStack) -> Store:

@@ -16,14 +16,16 @@ from typing import Any
 import numpy as np
 
 from onkel.app.errors import RunError, SourceProblem
-from onkel.app.run.checkpoint import Checkpoint, State
+from onkel.app.run.checkpoint import State
 from onkel.app.run.counters import Counters
 from onkel.app.run.counting import COUNTINGS, Finish
+from onkel.app.run.ledger import Checkpoint
 from onkel.app.run.outputs import FileSink, Sink, header, lines
 from onkel.app.run.series import parted
 from onkel.app.run.settings import RunSettings
+from onkel.app.run.sifting import Sifted, sift
 from onkel.app.run.store import Models
-from onkel.streams.sources import Block, Source, SourceError, ahead
+from onkel.streams.sources import Block, Source, SourceError, ahead, without
 
 
 @dataclass
@@ -33,10 +35,10 @@ class Sinks:
     output: Sink
     dead: Sink | None = None
 
-    def positions(self) -> dict[str, int]:
-        """Wait until the disk has everything; return the files' lengths."""
+    def files(self) -> list[FileSink]:
+        """Return those that keep what is written."""
         sinks = [sink for sink in (self.output, self.dead) if isinstance(sink, FileSink)]
-        return {sink.name: sink.sync() for sink in sinks if sink.regular}
+        return [sink for sink in sinks if sink.regular]
 
 
 @dataclass
@@ -149,21 +151,23 @@ class Session:
             return
         self.models.flush()
         self.models.compact()
-        self.state.commit(
-            Checkpoint(self._position, self.counters.to_dict(), self.sinks.positions())
-        )
+        files = self.sinks.files()
+        lengths, ends = {f.name: f.sync() for f in files}, {f.name: f.end() for f in files}
+        self.state.commit(Checkpoint(self._position, self.counters.to_dict(), lengths, ends))
         self._saved, self._dirty = time.monotonic(), False
 
     # -- one block -----------------------------------------------------------------------------
 
     def handle(self, block: Block) -> None:
         """Judge and learn a block; what came of it is written while the next one is learned."""
-        self._keep_broken(block)
+        self._check_broken(block)
         try:
-            finish = self._judged(block)
+            block, finish = self._judged(block)
         except ValueError as error:
             last = block.first + block.count - 1
             raise RunError(f"rows {block.first} to {last} cannot be learned: {error}") from None
+        self._check_broken(block)
+        self._keep_broken(block)
         self._settle()
         self._position = block.position
         self._written = self._writer.submit(self._finish, block, finish)
@@ -183,23 +187,34 @@ class Session:
         self.last = block, columns
         self._watch()
 
-    def _keep_broken(self, block: Block) -> None:
-        """Write broken rows to where they can be looked at, or stop at the first."""
+    def _check_broken(self, block: Block) -> None:
+        """With --strict stop at the first broken row, or refused one."""
         if block.bad and self.strict:
             bad = block.bad[0]
             raise SourceProblem(f"line {bad.line}: {bad.reason} (--strict): {bad.text[:80]!r}")
+
+    def _keep_broken(self, block: Block) -> None:
+        """Write broken rows to where they can be looked at."""
         if block.bad and not self.counters.first_broken:
             self.counters.first_broken = f"line {block.bad[0].line}: {block.bad[0].reason}"
         if block.bad and self.sinks.dead is not None:
             columns = {n: [getattr(b, n) for b in block.bad] for n in _BAD}
             self.sinks.dead.write(lines(columns, "jsonl"))
 
-    def _judged(self, block: Block) -> Finish:
+    def _judged(self, block: Block) -> tuple[Block, Finish]:
+        """Judge and learn a block; return it without the rows that were refused, and what counts.
+
+        Those have joined its broken rows, with the reason.
+        """
+        if not len(block.rows):
+            return block, dict
         if block.keys is None:
-            return self.counting(self.models.get(""), block) if len(block.rows) else dict
+            found = sift(self.counting, self.models.get(""), block)
+            return without(block, found.refused), found.finish
         parts = [(which, block.part(which)) for which in _by_key(block.keys)]
-        found = [(w, self.counting(self.models.get(_first(p.keys)), p)) for w, p in parts]
-        return lambda: _scattered([(w, finish()) for w, finish in found], len(block.rows))
+        each = [(w, sift(self.counting, self.models.get(_first(p.keys)), p)) for w, p in parts]
+        refused = {int(w[i]): why for w, found in each for i, why in found.refused.items()}
+        return without(block, refused), lambda: _scattered(each, len(block.rows))
 
     def _write(self, block: Block, columns: dict[str, Any]) -> None:
         shown = np.flatnonzero(self.counting.shown(columns)).tolist()
@@ -253,15 +268,18 @@ def _by_key(keys: list[str]) -> list[np.ndarray[Any, Any]]:
     return [np.array(at) for at in places.values()]
 
 
-def _scattered(found: list[tuple[Any, dict[str, Any]]], count: int) -> dict[str, Any]:
-    """Return the columns of several models in the order of the rows."""
+def _scattered(each: list[tuple[Any, Sifted]], count: int) -> dict[str, Any]:
+    """Return the columns of several models in the order of the rows that were not refused."""
     columns: dict[str, Any] = {}
-    for which, part in found:
-        for name, values in part.items():
+    kept = np.ones(count, bool)
+    for which, found in each:
+        kept[which[list(found.refused)]] = False
+        learned = which[kept[which]].tolist()
+        for name, values in found.finish().items():
             whole = columns.setdefault(name, np.empty(count, object))
-            for i, value in zip(which.tolist(), _listed(values), strict=True):
+            for i, value in zip(learned, _listed(values), strict=True):
                 whole[i] = value
-    return columns
+    return {name: whole[kept] for name, whole in columns.items()}
 
 
 def _listed(values: Any) -> list[Any]:

@@ -4,27 +4,41 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import zlib
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from onkel.app.disk import sync_folder
+from onkel.app.disk import new_private, open_private, sync_folder
 from onkel.app.errors import OutputProblem, StateProblem
-from onkel.app.run import faults
 from onkel.files import dumps, loads
 
-SUFFIX = ".onkel"
+_NAMED = re.compile(r"models-([1-9]\d*)\.onkel")
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a model lies."""
+    """Where a model lies, and a checksum of its bytes."""
 
-    file: str
+    generation: int
     offset: int
     length: int
+    checksum: int
+
+    @property
+    def file(self) -> str:
+        """The name of the generation's file."""
+        return f"models-{self.generation}.onkel"
+
+
+def model_files(folder: Path) -> dict[int, Path]:
+    """Return the files of models in a folder, by generation; what else lies there is left alone."""
+    with os.scandir(folder) as entries:
+        found = {_NAMED.fullmatch(e.name): e for e in entries if e.is_file(follow_symlinks=False)}
+    return {int(name[1]): Path(e.path) for name, e in found.items() if name is not None}
 
 
 class Store:
@@ -41,27 +55,24 @@ class Store:
         self.changed: dict[str, Place] = {}
         """Those of the generation that is being written."""
         self._file: BinaryIO | None = None
-        self._name, self._end = "", 0
+        self._end = 0
 
     def put(self, key: str, data: bytes) -> None:
         """Write a model to the present generation's file."""
+        place = Place(self.generation + 1, self._end, len(data), zlib.crc32(data))
         try:
-            file = self._opened()
-            if faults.waits_for("model"):
-                file.write(data[: len(data) // 2])
-                file.flush()
-            faults.reach("model")
+            file = self._opened(place.file)
             file.seek(self._end)
             file.write(data)
         except OSError as error:
-            raise OutputProblem(f"{self.folder}: cannot be written: {error.strerror}.") from None
-        self.places[key] = self.changed[key] = Place(self._name, self._end, len(data))
+            path = self.folder / place.file
+            raise OutputProblem(f"{path}: cannot be written: {error.strerror}.") from None
+        self.places[key] = self.changed[key] = place
         self._end += len(data)
 
-    def _opened(self) -> BinaryIO:
+    def _opened(self, name: str) -> BinaryIO:
         if self._file is None:
-            self._name, self._end = f"models-{self.generation + 1}{SUFFIX}", 0
-            self._file = open(self.folder / self._name, "w+b")  # noqa: SIM115
+            self._file = new_private(self.folder / name)
         return self._file
 
     def get(self, key: str) -> bytes | None:
@@ -69,9 +80,9 @@ class Store:
         place = self.places.get(key)
         if place is None:
             return None
-        if self._file is not None and place.file == self._name:
+        if self._file is not None and place.generation > self.generation:
             self._file.flush()
-        return read(self.folder, place)
+        return read(self.folder, place, f", at key {key!r}" if key else "")
 
     def finish(self) -> dict[str, Place]:
         """Wait until the disk has everything; return what changed since the last time."""
@@ -86,7 +97,7 @@ class Store:
                 ) from None
             self._file = None
         sync_folder(self.folder)
-        self.generation += 1
+        self.generation, self._end = self.generation + 1, 0
         changed, self.changed = self.changed, {}
         return changed
 
@@ -100,27 +111,28 @@ class Store:
     def sizes(self) -> tuple[int, int]:
         """Return the bytes that are in use, and those on disk."""
         used = sum(place.length for place in self.places.values())
-        return used, sum(p.stat().st_size for p in self.folder.glob(f"models-*{SUFFIX}"))
+        return used, sum(path.stat().st_size for path in model_files(self.folder).values())
 
-    def remove_all_but(self, files: set[str]) -> None:
+    def remove_all_but(self, generations: set[int]) -> None:
         """Remove files that nothing refers to."""
-        open_now = {self._name} if self._file is not None else set()
-        for path in sorted(self.folder.glob(f"models-*{SUFFIX}")):
-            if path.name not in files | open_now:
+        for generation, path in sorted(model_files(self.folder).items()):
+            if generation not in generations:
                 path.unlink(missing_ok=True)
-                faults.reach("cleanup")
 
 
-def read(folder: Path, place: Place) -> bytes:
-    """Return the bytes at a place, or raise StateProblem."""
+def read(folder: Path, place: Place, whose: str = "") -> bytes:
+    """Return the bytes at a place, or raise StateProblem, which says whose they are."""
+    path = folder / place.file
     try:
-        with open(folder / place.file, "rb") as file:
+        with os.fdopen(open_private(path, os.O_RDONLY), "rb") as file:
             file.seek(place.offset)
             data = file.read(place.length)
     except OSError as error:
-        raise StateProblem(f"{folder / place.file}: cannot be read: {error.strerror}.") from None
+        raise StateProblem(f"{path}: cannot be read: {error.strerror}.") from None
     if len(data) != place.length:
-        raise StateProblem(f"{folder / place.file} is damaged: it ends too soon.")
+        raise StateProblem(f"{path} is damaged{whose}: it ends too soon.")
+    if zlib.crc32(data) != place.checksum:
+        raise StateProblem(f"{path} is damaged{whose}: it does not hold what was written.")
     return data
 
 

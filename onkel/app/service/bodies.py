@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -15,7 +17,11 @@ from onkel.app.service.limits import Limits
 
 Array = NDArray[Any]
 Row = list[float | None] | dict[str, float | None] | str
-Target = int | float | str | bool | list[float]
+WHOLE = -(2**63), 2**63 - 1
+"""Smallest and largest whole number: what the log, the models' files and NumPy hold."""
+Whole = Annotated[int, msgspec.Meta(ge=WHOLE[0], le=WHOLE[1])]
+Label = Whole | float | str | bool
+Target = Label | list[float]
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 KEY = re.compile(r"[!-~]{1,200}")
@@ -41,7 +47,7 @@ class Batch(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call-ar
     y: list[Target] | None = None
     sample_weight: list[float] | None = None
     time: list[float | str] | None = None
-    classes: list[int | float | str | bool] | None = None
+    classes: list[Label] | None = None
     output: str | None = None
 
 
@@ -58,15 +64,15 @@ class Question(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call
     """One row to explain."""
 
     x: Row
-    top: int = 5
-    target: int = 0
+    top: Whole = 5
+    target: Whole = 0
 
 
 class Entry(msgspec.Struct, omit_defaults=True):  # type: ignore[call-arg, unused-ignore]
     """What the log holds of one request: enough to make the same call again."""
 
     op: str
-    """create, import, delete, learn or predict-then-learn."""
+    """create, import, delete, learn or predict-then-learn; note: what `refused` says, alone."""
     model: int
     key: str = ""
     digest: bytes = b""
@@ -83,10 +89,16 @@ class Entry(msgspec.Struct, omit_defaults=True):  # type: ignore[call-arg, unuse
     y: list[Target] | None = None
     sample_weight: list[float] | None = None
     time: list[float | str] | None = None
-    classes: list[int | float | str | bool] | None = None
+    classes: list[Label] | None = None
     output: str | None = None
     lines: bool = False
     """Whether the answer is one line per row."""
+    decided: int = 0
+    """All records of this model up to this position had been applied or refused by then."""
+    refused: list[int] | None = None
+    """Those that were refused, as far as no record before says so."""
+    replaces: int = 0
+    """The model, set aside, in whose place an imported one comes."""
 
     def rows(self) -> Any:
         """Return X as the estimators take it."""
@@ -101,6 +113,7 @@ _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {
     kind: msgspec.json.Decoder(kind) for kind in (Create, Batch, Line, Question)
 }
 _AT = re.compile(r" - at `(.*)`$")
+_BYTE = re.compile(r"\(byte (\d+)\)")
 
 
 def read(kind: type[T], body: bytes) -> T:
@@ -112,9 +125,12 @@ def read(kind: type[T], body: bytes) -> T:
     [[1.0, 2.5]]
     """
     try:
-        return _DECODERS[kind].decode(body)
+        found = _DECODERS[kind].decode(body)
+        if not isinstance(found, Batch) or _may_repeat(body, [found], found.X):
+            _check_once(body)
     except _ERRORS as error:
-        raise _unreadable(error, "") from error
+        raise _unreadable(error, body) from error
+    return found
 
 
 def read_lines(body: bytes, limits: Limits) -> Batch:
@@ -122,6 +138,9 @@ def read_lines(body: bytes, limits: Limits) -> Batch:
     lines = [(i, line) for i, line in enumerate(body.split(b"\n"), 1) if line.strip()]
     _check_count(len(lines), limits)
     found = [_line(number, line) for number, line in lines]
+    if _may_repeat(body, found, [line.x for line in found]):
+        for _, line in lines:
+            _check_once(line)
     columns = [_column(found, name) for name in ("y", "weight", "time")]
     return Batch([line.x for line in found], *columns)
 
@@ -130,7 +149,28 @@ def _line(number: int, line: bytes) -> Line:
     try:
         return _DECODERS[Line].decode(line)
     except _ERRORS as error:
-        raise _unreadable(error, f"line {number}") from error
+        raise _unreadable(error, line, f"line {number}") from error
+
+
+def _may_repeat(body: bytes, found: Sequence[Any], rows: Sequence[Row]) -> bool:
+    """Whether a body seems to have more keys than the objects that were found in it."""
+    keys = sum(v is not None for one in found for v in msgspec.structs.astuple(one))
+    if rows and isinstance(rows[0], dict):
+        keys += sum(map(len, rows))
+    return body.count(b":") > keys and body.count(b'":') + body.count(b'" :') > keys
+
+
+def _check_once(text: bytes) -> None:
+    """Refuse an object in which a key is there twice: one of the two would be lost."""
+    json.loads(text, object_pairs_hook=_pairs, parse_int=len, parse_float=len)
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> None:
+    if len({key for key, _ in pairs}) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        words = f"{twice[:80]!r} is there twice in one object."
+        raise Problem(422, "bad_field", words, twice[:80])
 
 
 def _column(lines: Sequence[Line], name: str) -> Any:
@@ -145,7 +185,7 @@ def _column(lines: Sequence[Line], name: str) -> Any:
     return values
 
 
-def _unreadable(error: Exception, where: str) -> Problem:
+def _unreadable(error: Exception, body: bytes, where: str = "") -> Problem:
     text = str(error) or type(error).__name__
     at = _AT.search(text)
     field = at[1].removeprefix("$").lstrip(".") if at else None
@@ -155,7 +195,16 @@ def _unreadable(error: Exception, where: str) -> Problem:
         return Problem(400, "bad_json", f"{where or 'The body'}: nested too deeply.")
     if isinstance(error, msgspec.ValidationError):
         return Problem(422, "bad_field", f"{text}.", field or None)
-    return Problem(400, "bad_json", f"{text}. NaN and Infinity are not JSON; null is a gap.")
+    words = f"{text}. NaN and Infinity are not JSON; null is a gap."
+    return Problem(400, "bad_json", words, _field_before(body, text))
+
+
+def _field_before(body: bytes, text: str) -> str | None:
+    """Return the last key before the byte at which a body stops to be JSON."""
+    byte = _BYTE.search(text)
+    end = body.rfind(b'":', 0, int(byte[1]) if byte else 0)
+    start = body.rfind(b'"', 0, max(end, 0))
+    return body[start + 1 : end][:80].decode("utf-8", "replace") if start >= 0 else None
 
 
 # -- rows --------------------------------------------------------------------------------------
@@ -182,6 +231,30 @@ def check_features(features: list[str] | None, limits: Limits) -> None:
     if any(not 1 <= len(f) <= LONGEST for f in features):
         raise Problem(422, "bad_field", f"A feature's name has 1 to {LONGEST} characters.",
                       "features")  # fmt: skip
+    if names_bytes(features) > limits.model_bytes:
+        words = f"A model may have {limits.model_bytes} bytes here; its names alone take more."
+        raise Problem(409, "model_too_large", words, "features", limit=limits.model_bytes)
+
+
+def check_texts(texts: Iterable[Any]) -> None:
+    """Refuse names and labels of a file that no answer could hold: halves of a surrogate pair."""
+    for text in texts:
+        try:
+            str(text).encode()
+        except UnicodeEncodeError:
+            words = f"The file has a name or a label that is no Unicode text: {text!r:.80}."
+            raise Problem(422, "bad_file", words) from None
+
+
+def names_bytes(names: Iterable[str] | None) -> int:
+    """Return how much memory names take.
+
+    Examples
+    --------
+    >>> names_bytes(["pressure", "flow"]) > 12, names_bytes(None)
+    (True, 0)
+    """
+    return sum(map(sys.getsizeof, names or ()))
 
 
 def _check_count(rows: int, limits: Limits) -> None:
@@ -229,10 +302,8 @@ def _same(rows: list[Any], kind: type) -> list[Any]:
 
 def _matrix(rows: list[Any], names: list[str] | None, limits: Limits) -> Array:
     if isinstance(rows[0], dict):
-        rows = [_by_name(row, i, names) for i, row in enumerate(_same(rows, dict))]
-    else:
-        _same(rows, list)
-    width = len(rows[0])
+        return _by_name(_same(rows, dict), names, limits)
+    width = len(_same(rows, list)[0])
     if not 1 <= width <= limits.features:
         words = f"A row holds 1 to {limits.features} numbers; got {width}."
         raise Problem(422, "bad_field", words, "X[0]", limit=limits.features)
@@ -243,16 +314,26 @@ def _matrix(rows: list[Any], names: list[str] | None, limits: Limits) -> Array:
     return np.array(rows, np.float64)  # None becomes NaN, a gap
 
 
-def _by_name(row: dict[str, Any], i: int, names: list[str] | None) -> list[Any]:
+def _by_name(rows: list[dict[str, Any]], names: list[str] | None, limits: Limits) -> Array:
+    """Return rows by name as a matrix; it costs what the rows hold, not what they leave out."""
     if names is None:
         words = "Rows by name need a model that was made with features=[...]."
-        raise Problem(422, "bad_field", words, f"X[{i}]")
-    known = set(names)
-    unknown = [name for name in row if name not in known]
-    if unknown:
-        words = f"This model has no feature {unknown[0][:80]!r}."
-        raise Problem(422, "bad_field", words, f"X[{i}]")
-    return [row.get(name) for name in names]
+        raise Problem(422, "bad_field", words, "X[0]")
+    if len(rows) * len(names) > limits.body_bytes:  # as lists they would not fit, either
+        words = f"{len(rows)} rows of {len(names)} features are too much. Send them in parts."
+        raise Problem(413, "too_many_rows", words, "X", limit=limits.body_bytes // len(names))
+    place = {name: j for j, name in enumerate(names)}
+    for i, row in enumerate(rows):
+        if not row.keys() <= place.keys():
+            unknown = next(name for name in row if name not in place)
+            words = f"This model has no feature {unknown[:80]!r}."
+            raise Problem(422, "bad_field", words, f"X[{i}]")
+    if sum(map(len, rows)) == len(rows) * len(names):
+        return np.array([[*map(row.get, names)] for row in rows], np.float64)
+    found = np.full((len(rows), len(names)), np.nan)
+    for i, row in enumerate(rows):
+        found[i, [place[name] for name in row]] = np.array([*row.values()], np.float64)
+    return found
 
 
 def by_type(content_type: str, op: Callable[[], Batch], lines: Callable[[], Batch]) -> Batch:
@@ -262,5 +343,8 @@ def by_type(content_type: str, op: Callable[[], Batch], lines: Callable[[], Batc
         return op()
     if kind in ("application/x-ndjson", "application/jsonl", "application/jsonlines"):
         return lines()
-    words = f"Content-Type must be application/json or application/x-ndjson; got {kind[:80]!r}."
+    words = (
+        "Content-Type must be application/json (curl --json) or application/x-ndjson; got "
+        f"{kind[:80]!r}."
+    )
     raise Problem(415, "bad_content_type", words, "Content-Type")

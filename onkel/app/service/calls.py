@@ -8,6 +8,7 @@ from onkel import judge
 from onkel.app.http.encoding import encode
 from onkel.app.http.problems import Problem
 from onkel.app.service.bodies import Entry
+from onkel.app.service.keys import Remembered
 from onkel.app.service.specs import REFUSALS
 from onkel.judge import OUTPUTS, Answer
 
@@ -74,6 +75,20 @@ def explain(estimator: Any, row: Any, top: int, target: int) -> dict[str, Any]:
     except (*REFUSALS, IndexError) as error:
         raise refused(error, "x") from error
     return found
+
+
+def learned(
+    estimator: Any, entry: Entry, names: list[str] | None, position: int
+) -> tuple[bytes, Answer]:
+    """Learn a record; return the body of its answer, and what the page draws."""
+    said = learn(estimator, entry, names)
+    wanted = said if entry.op == "predict-then-learn" else None
+    return answer(entry, wanted, estimator.t_, position), said
+
+
+def remembered(entry: Entry, position: int, status: int, body: bytes, name: str) -> Remembered:
+    """Return the answer to a record, as it is kept for those who ask again."""
+    return Remembered(entry.key, position, entry.digest, status, body, entry.lines, name)
 
 
 def answer(entry: Entry, said: Answer | None, t: int, position: int | None = None) -> bytes:

@@ -19,12 +19,24 @@ def loads(data: bytes) -> Any:
     return files.loads(data)
 
 
+def usable(data: bytes) -> Any:
+    """Return the model that a file's bytes hold, once it has said how it is."""
+    estimator = loads(data)
+    if estimator.__sklearn_is_fitted__():
+        _ = estimator.diagnostics_
+    return estimator
+
+
 def received(data: bytes) -> Any:
-    """Return the model in a file that came from a client, or refuse it."""
+    """Return the model in a file that came from a client, or refuse it.
+
+    It must be one that can be saved and loaded again: it will be.
+    """
     try:
-        estimator = loads(data)
-    except ValueError as error:
-        raise Problem(422, "bad_file", str(error)[:2000]) from error
+        estimator = usable(data)
+        usable(dumps(estimator))
+    except Exception as error:
+        raise Problem(422, "bad_file", _reason(error)[:2000]) from error
     if type(estimator).__name__ == "Series":
         raise Problem(
             422, "bad_file",
@@ -36,6 +48,12 @@ def received(data: bytes) -> Any:
         raise Problem(422, "bad_file", f"The file must hold one of {list(KINDS)}.")
     _check_sizes(estimator, "parameters")
     return estimator
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ValueError):
+        return str(error)
+    return f"The model in the file cannot be used ({type(error).__name__}: {error})."
 
 
 def _check_sizes(estimator: Any, path: str) -> None:

@@ -14,10 +14,13 @@ from onkel.app.service.log import Log
 class Waiting:
     """A record on its way to the disk."""
 
+    owner: int
+    """The model that it is for."""
     record: bytes
     durable: Callable[[int], None]
     """Called with its position when it is on the disk, in the order of positions."""
     failed: Callable[[Exception], None]
+    """Called in its place if the disk did not take the record, or if `durable` raised."""
 
 
 class Committer(threading.Thread):
@@ -43,6 +46,22 @@ class Committer(threading.Thread):
                 raise RuntimeError("the log is closed")
             self._waiting.append(waiting)
             self._wake.notify()
+
+    def write(self, owner: int, record: bytes) -> None:
+        """Write a record and wait until it is on the disk; any thread may ask, also this one."""
+        if threading.current_thread() is self:
+            self.log.append([(owner, record)])
+            return
+        done, errors = threading.Event(), list[Exception]()
+
+        def failed(error: Exception) -> None:
+            errors.append(error)
+            done.set()
+
+        self.submit(Waiting(owner, record, lambda position: done.set(), failed))
+        done.wait()
+        if errors:
+            raise errors[0]
 
     def between(self, task: Callable[[], None]) -> None:
         """Run a function between two commits and wait for it."""
@@ -96,7 +115,7 @@ class Committer(threading.Thread):
     def _commit(self, group: list[Waiting]) -> None:
         began = time.perf_counter()
         try:
-            first = self.log.append([w.record for w in group])
+            first = self.log.append([(w.owner, w.record) for w in group])
         except Exception as error:
             for waiting in group:
                 waiting.failed(error)
@@ -104,4 +123,7 @@ class Committer(threading.Thread):
         self.commits += 1
         self.seconds += time.perf_counter() - began
         for i, waiting in enumerate(group):
-            waiting.durable(first + i)
+            try:
+                waiting.durable(first + i)
+            except Exception as error:  # of one request; the others wait for this thread
+                waiting.failed(error)

@@ -2,13 +2,14 @@
 
 A change goes to the log, is on the disk, is applied to its model in the order of the log, and is
 then answered. A restart makes the same calls in the same order, so that it ends with the same bits.
+What cannot be applied is refused, whatever the reason; the model is then as it was, and the log
+says so.
 """
 
 from __future__ import annotations
 
+import logging
 import os
-import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -19,18 +20,21 @@ import msgspec
 from onkel.app.http.encoding import encode
 from onkel.app.http.problems import Problem, busy
 from onkel.app.live.board import Board
-from onkel.app.service import calls, codec
+from onkel.app.service import calls, replay
 from onkel.app.service.bodies import Entry
 from onkel.app.service.committer import Committer, Waiting
+from onkel.app.service.keeper import Keeper
 from onkel.app.service.keys import Keys, Remembered
 from onkel.app.service.limits import MIB, Limits
 from onkel.app.service.log import Stopped
-from onkel.app.service.slots import Slot, Spec
-from onkel.app.service.snapshots import Folder, Saved
-from onkel.app.service.specs import build
+from onkel.app.service.models import Aside, Models
+from onkel.app.service.places import MAKING, Place, Places
+from onkel.app.service.slots import Slot
+from onkel.app.service.snapshots import Folder
+from onkel.app.service.start import Start
 from onkel.app.service.watching import Watch
 
-_ENTRY = msgspec.msgpack.Decoder(Entry)
+_LOG = logging.getLogger("onkel.service")
 
 
 class Engine:
@@ -53,82 +57,49 @@ class Engine:
         self.board = board or Board()
         self.watch = Watch(self.board)
         self.keys = Keys()
-        self.snapshots = 0
-        self.replayed = 0
-        """Records of the log that were applied again at the start."""
-        self.trouble = ""
-        """Why the last snapshot failed."""
-        self._snapshot_bytes, self._snapshot_seconds = snapshot_bytes, snapshot_seconds
-        self._slots: dict[int, Slot] = {}
-        self._names: dict[str, int] = {}
-        self._pending: dict[str, tuple[bytes, Future[Remembered]]] = {}
-        self._guard = threading.RLock()
-        self._saving = threading.Lock()
-        self._stop = threading.Event()
-        self._waiting = 0
-        self._making = 0
+        self.models = Models(self.watch)
+        self.faults = 0
+        """Changes that ended with an error that is not the request's own, since the start."""
+        self._places = Places(self.models.guard, self.keys)
         self.pool = ThreadPoolExecutor((os.cpu_count() or 1) + 2, thread_name_prefix="onkel")
         self.state = Folder(folder)
-        self._load()
+        try:
+            self.keeper = Keeper(self.state, self.models, self.keys)
+            start = Start(self.keeper, self._apply, self.pool)
+            start.run()
+        except BaseException:
+            self.pool.shutdown()
+            self.state.close()
+            raise
+        self.replayed = start.replayed
+        """Records of the log that were applied again at the start."""
         self._committer = Committer(self.state.log)
         self._committer.start()
-        self._keeper = threading.Thread(target=self._keep_snapshots, daemon=True)
-        self._keeper.start()
-
-    # -- the start -----------------------------------------------------------------------------
-
-    def _load(self) -> None:
-        """Take the last snapshot over, then apply what the log has beyond it."""
-        state = self.state
-        self._next_id = state.meta("next_id", 1)
-        self._settled = state.meta("settled", 0)
-        """Position of the last change to which models there are."""
-        self._files: dict[int, Saved] = {}
-        for saved in state.models():
-            slot = Slot(saved.spec, codec.loads(state.model_bytes(saved)), self.pool)
-            slot.position = slot.saved = saved.position
-            self._files[saved.spec.id] = saved
-            self._enter(slot)
-        for answer in state.answers():
-            self.keys.add(answer)
-        self._keys_saved = state.meta("start", 1) - 1
-        for position, record in state.log.recover(state.meta("start", 1)):
-            self._again(position, _ENTRY.decode(record))
-        state.clean()
-
-    def _again(self, position: int, entry: Entry) -> None:
-        slot = self._slots.get(entry.model)
-        names = entry.op in ("create", "import", "delete")
-        if position <= (self._settled if names else slot.position if slot else 0):
-            return  # the snapshot has it
-        self._next_id = max(self._next_id, entry.model + 1)
-        self.replayed += 1
-        try:
-            answer = self._apply(position, entry, None, slot)
-        except Problem:
-            return  # it was refused the first time, too
-        if entry.key:
-            self.keys.add(answer)
-
-    def _enter(self, slot: Slot) -> None:
-        self._slots[slot.spec.id] = slot
-        self._names[slot.spec.name] = slot.spec.id
-        self.watch.begin(slot)
+        self.keeper.start(self._committer, snapshot_bytes, snapshot_seconds)
 
     # -- asking --------------------------------------------------------------------------------
 
     def slots(self) -> list[Slot]:
-        """Return all models, oldest first."""
-        with self._guard:
-            return [self._slots[id] for id in sorted(self._slots)]
+        """Return all models in use, oldest first."""
+        return self.models.in_use()
 
     def slot(self, name: str) -> Slot:
-        """Return a model by its name."""
-        with self._guard:
-            id = self._names.get(name)
-            if id is None:
-                raise Problem(404, "unknown_model", f"There is no model {name[:80]!r}.", "name")
-            return self._slots[id]
+        """Return a model in use by its name."""
+        with self.models.guard:
+            id = self.models.spec(name).id
+            if id in self.models.aside:
+                raise self._is_aside(self.models.aside[id])
+            return self.models.slots[id]
+
+    def _is_aside(self, aside: Aside) -> Problem:
+        name, saved = aside.spec.name, self.keeper.files.get(aside.spec.id)
+        where = str(saved) if saved else "log"
+        words = (
+            f"The model {name!r} is set aside: {aside.reason} What there is of it lies in {where}, "
+            "in the state's folder. A restart of onkel tries it again. "
+            f"DELETE /models/{name} deletes it, PUT /models/{name}/file puts another in its place."
+        )
+        return Problem(503, "set_aside", words, "name", file=where)
 
     def ask(self, slot: Slot, call: Callable[[Any], Any]) -> Future[Any]:
         """Ask a model something that does not change it."""
@@ -138,18 +109,24 @@ class Engine:
     def _check_room(self, slot: Slot) -> None:
         if slot.failed:
             raise Problem(503, "model_failed", slot.failed)
-        if slot.waiting + self._waiting >= self.limits.waiting:
+        if slot.waiting + self.waiting >= self.limits.waiting:
             raise busy("busy", "Too many requests wait for this model.")
 
     @property
     def waiting(self) -> int:
         """Requests that wait for the log."""
-        return self._waiting
+        return self._places.waiting
 
     @property
     def commits(self) -> tuple[int, float]:
         """Return how many groups were written to the log, and the seconds that took."""
         return self._committer.commits, self._committer.seconds
+
+    def troubles(self) -> list[str]:
+        """Return all that is not as it should be, in words."""
+        aside = [self._is_aside(one).message for one in self.models.out_of_use()]
+        unsaved = [words for id, words in [*self.keeper.unsaved.items()] if id in self.models.slots]
+        return [words for words in (self.keeper.trouble, *aside, *unsaved) if words]
 
     # -- changing ------------------------------------------------------------------------------
 
@@ -158,65 +135,76 @@ class Engine:
 
         `made` is the estimator of a new model, where it has been built already.
         """
-        with self._guard:
+        with self.models.guard:
             if entry.key:
                 known = self._known(entry)
                 if known is not None:
                     return known
             self._check_change(entry)
-            future: Future[Remembered] = Future()
-            if entry.key:
-                self._pending[entry.key] = entry.digest, future
-            self._waiting += 1
-        record = msgspec.msgpack.encode(entry)
-        self._committer.submit(
-            Waiting(
-                record,
-                lambda position: self._durable(position, entry, made, future),
-                lambda error: self._finish(entry, future, None, _storage(error)),
+            place = self._places.take(entry)
+        with place:
+            self._committer.submit(
+                Waiting(
+                    entry.model,
+                    _record(entry),
+                    lambda position: self._durable(position, entry, made, place),
+                    lambda error: place.fail(_storage(error)),
+                )
             )
-        )
-        return future
+        return place.future
 
     def _known(self, entry: Entry) -> Future[Remembered] | None:
         """Return the answer that this key has had, or will have."""
-        done = self.keys.get(entry.key)
-        if done is None and entry.key not in self._pending:
-            return None
-        digest, future = (done.digest, Future[Remembered]()) if done else self._pending[entry.key]
+        done, place = self.keys.get(entry.key), self._places.pending.get(entry.key)
+        digest = done.digest if done else place.digest if place else entry.digest
         if digest != entry.digest:
             words = "This Idempotency-Key was used for another request."
             raise Problem(422, "key_reused", words, "Idempotency-Key")
-        if done is not None:
-            future.set_result(done)
+        if done is None:
+            return place.future if place else None
+        future: Future[Remembered] = Future()
+        future.set_result(done)
         return future
 
     def known(self, key: str, digest: bytes) -> Future[Remembered] | None:
         """Return what was, or will be, answered to a request that has come before."""
-        with self._guard:
+        with self.models.guard:
             return self._known(Entry("", 0, key=key, digest=digest))
 
     def _check_change(self, entry: Entry) -> None:
         """Refuse what the limits forbid. A replay does not ask: the limits may have changed."""
-        if self._waiting >= self.limits.waiting:
+        if self.waiting >= self.limits.waiting:
             raise busy("busy", "Too many requests wait for the log.")
-        if entry.op in ("create", "import"):
-            if entry.name in self._names:
-                raise _taken(entry.name)
-            if len(self._slots) + self._making >= self.limits.models:
-                words = f"There are {len(self._slots)} models, as many as there may be."
-                raise Problem(409, "too_many_models", words, limit=self.limits.models)
-            entry.model, self._next_id = self._next_id, self._next_id + 1
-            self._making += 1
+        if entry.op in MAKING:
+            self._check_new(entry)
+            entry.model = self.models.next_id
+            self.models.next_id += 1
             return
-        slot = self._slots.get(entry.model)
-        if slot is None or entry.op == "delete":
+        slot = self.models.slots.get(entry.model)
+        if slot is None:
+            return
+        entry.decided, entry.refused = slot.position, sorted(slot.refused) or None
+        if entry.op == "delete":
             return
         self._check_room(slot)
         if slot.bytes > self.limits.model_bytes:
             words = f"This model has grown to {slot.bytes} bytes and learns no more."
             raise Problem(409, "model_too_large", words, limit=self.limits.model_bytes)
         self._check_classes(slot, entry)
+
+    def _check_new(self, entry: Entry) -> None:
+        """Refuse a name that is taken; a file may come in the place of a model set aside."""
+        models, most = self.models, self.limits.models
+        if entry.name in models:
+            id = models.spec(entry.name).id
+            if id not in models.aside:
+                raise _taken(entry.name)
+            if entry.op != "import":
+                raise self._is_aside(models.aside[id])
+            entry.replaces = id
+        elif len(models) + self._places.making >= most:
+            words = f"There are {len(models)} models, as many as there may be."
+            raise Problem(409, "too_many_models", words, limit=most)
 
     def _check_classes(self, slot: Slot, entry: Entry) -> None:
         if slot.estimator.task != "classification":
@@ -227,158 +215,155 @@ class Engine:
             words = f"A classifier may know {self.limits.classes} labels here."
             raise Problem(422, "too_many_classes", words, "y", limit=self.limits.classes)
 
-    def _durable(self, position: int, entry: Entry, made: Any, future: Future[Remembered]) -> None:
+    def _durable(self, position: int, entry: Entry, made: Any, place: Place) -> None:
         """Apply a record that is on the disk. Called in the order of positions."""
-        slot = self._slots.get(entry.model)
+        slot = self.models.slots.get(entry.model)
+        if slot is not None and entry.refused:
+            self._noted(slot, entry)
         if slot is None or entry.op == "delete":  # which names there are follows the log at once
-            self._run(position, entry, made, slot, future)
-        else:
-            slot.do(lambda: self._run(position, entry, made, slot, future))
+            self._run(position, entry, made, slot, place)
+            return
+        try:
+            slot.do(lambda: self._run(position, entry, made, slot, place))
+        except BaseException as error:  # the log has it, and the model will not
+            with self.models.guard:
+                slot.refused.add(position)
+            problem = self._fault(position, entry, error)
+            self._note(position, entry.model, slot)
+            place.fail(problem)
 
     def _run(
-        self, position: int, entry: Entry, made: Any, slot: Slot | None, future: Future[Remembered]
-    ) -> None:
-        try:
-            self._finish(entry, future, self._apply(position, entry, made, slot), None)
-        except Problem as problem:
-            self._finish(entry, future, None, problem)
-        except BaseException as error:  # a fault of ours: this model is not trusted any more
-            words = f"This model failed ({type(error).__name__}: {error}). Restart onkel."
-            if slot is not None:
-                slot.failed = words
-            self._finish(entry, future, None, Problem(500, "internal", words))
-
-    def _finish(
-        self, entry: Entry, future: Future[Remembered], answer: Remembered | None,
-        problem: Problem | None,
+        self, position: int, entry: Entry, made: Any, slot: Slot | None, place: Place
     ) -> None:  # fmt: skip
-        with self._guard:
-            self._waiting -= 1
-            self._making -= entry.op in ("create", "import")
-            if entry.key:
-                self._pending.pop(entry.key, None)
-                if answer is not None:
-                    self.keys.add(answer)
-        if answer is not None:
-            future.set_result(answer)
-        else:
-            future.set_exception(problem or RuntimeError())
+        """Apply a record and answer it: whatever happens, its place is given back."""
+        t = replay.time_of(slot.estimator) if slot else 0
+        with place:
+            try:
+                answer = self._apply(position, entry, made, slot)
+            except BaseException as error:
+                place.fail(self._refuse(position, entry, slot, t, error))
+                return
+            if slot is not None:
+                slot.position = position
+            place.answer(answer, None if entry.op == "delete" else slot)
+
+    def _refuse(
+        self, position: int, entry: Entry, slot: Slot | None, t: int, error: BaseException
+    ) -> Problem:
+        """Put the model back as it was if it may have moved, note the refusal, and return it."""
+        problem = error if isinstance(error, Problem) else self._fault(position, entry, error)
+        doubtful = problem.status >= 500  # it might not come again by itself
+        if slot is not None and entry.op != "delete":
+            if not replay.unchanged(slot.estimator, t, error):
+                self._put_back(slot, position)
+                doubtful = True
+            with self.models.guard:
+                slot.refused.add(position)
+                slot.position = position
+        if doubtful:
+            self._note(position, entry.model, slot)
+        return problem
+
+    def _fault(self, position: int, entry: Entry, error: BaseException) -> Problem:
+        self.faults += 1
+        _LOG.error("record %d (%s) could not be applied", position, entry.op, exc_info=error)
+        words = (
+            f"This request could not be applied ({replay.words_of(error)}). Nothing was changed, "
+            "and it is noted as refused."
+        )
+        return Problem(500, "fault", words)
+
+    def _put_back(self, slot: Slot, position: int) -> None:
+        """Make a model anew, as it was before a record; set it aside if that cannot be done."""
+        try:
+            slot.estimator = self.keeper.rebuilt(slot, position)
+        except BaseException as error:
+            self.models.set_aside(
+                slot.spec, f"it could not be put back ({replay.words_of(error)})."
+            )
+
+    def _note(self, position: int, model: int, slot: Slot | None) -> None:
+        """Bring a refusal to the disk; where that fails, the model's next record says it."""
+        note = Entry(replay.NOTE, model, decided=position, refused=[position])
+        if slot is not None:
+            with self.models.guard:
+                note.decided, note.refused = slot.position, sorted(slot.refused)
+        try:
+            self._committer.write(model, _record(note))
+        except Exception as error:
+            _LOG.error("the refusal of record %d could not be noted (%s)", position, error)
+            return
+        if slot is not None:
+            self._noted(slot, note)
+
+    def _noted(self, slot: Slot, entry: Entry) -> None:
+        """Remember that the log says what a record says."""
+        with self.models.guard:
+            slot.refused.difference_update(entry.refused or ())
 
     # -- applying ------------------------------------------------------------------------------
 
     def _apply(self, position: int, entry: Entry, made: Any, slot: Slot | None) -> Remembered:
         """Do what a record says; the first time and at a replay alike."""
-        if entry.op in ("create", "import"):
-            status, body = 201, self._make(position, entry, made)
-        elif entry.op == "delete":
-            status, body = 200, self._delete(position, entry)
-        else:
-            status, body = 200, self._learn(position, entry, slot)
-        return Remembered(entry.key, position, entry.digest, status, body, entry.lines)
-
-    def _make(self, position: int, entry: Entry, made: Any) -> bytes:
-        parameters = msgspec.json.decode(entry.parameters) if entry.parameters else {}
-        if made is None:
-            made = codec.loads(entry.file) if entry.file else build(entry.kind, parameters)
-        kind = type(made).__name__
-        spec = Spec(entry.model, entry.name, kind, parameters, entry.features, position)
-        with self._guard:
-            if entry.name in self._names:
-                raise _taken(entry.name)
-            self._enter(Slot(spec, made, self.pool))
-            self._settled = position
-        return encode({"position": position, "name": entry.name, "kind": kind})
-
-    def _delete(self, position: int, entry: Entry) -> bytes:
-        with self._guard:
-            slot = self._slots.pop(entry.model, None)
-            if slot is None:
-                raise Problem(404, "unknown_model", "This model was deleted meanwhile.", "name")
-            del self._names[slot.spec.name]
-            slot.gone = True
-            self._settled = position
-        self.watch.end(slot)
-        return encode({"position": position, "name": slot.spec.name, "deleted": True})
-
-    def _learn(self, position: int, entry: Entry, slot: Slot | None) -> bytes:
+        if entry.op in MAKING:
+            return self._make(position, entry, made)
+        if entry.op == "delete":
+            return self._delete(position, entry)
         if slot is None:
             raise Problem(404, "unknown_model", "This model was deleted meanwhile.", "name")
         if slot.failed:
             raise Problem(503, "model_failed", slot.failed)
-        slot.position = position
-        said = calls.learn(slot.estimator, entry, slot.spec.features)
+        body, said = calls.learned(slot.estimator, entry, slot.spec.features, position)
         self.watch.learned(slot, entry.rows(), said.marks)
-        wanted = said if entry.op == "predict-then-learn" else None
-        return calls.answer(entry, wanted, slot.estimator.t_, position)
+        return calls.remembered(entry, position, 200, body, slot.spec.name)
 
-    # -- snapshots -----------------------------------------------------------------------------
+    def _make(self, position: int, entry: Entry, made: Any) -> Remembered:
+        estimator = replay.made(entry) if made is None else made
+        kind = type(estimator).__name__
+        slot = Slot(replay.spec_of(position, entry, kind), estimator, self.pool)
+        body = encode({"position": position, "name": entry.name, "kind": kind})
+        with self.models.guard:
+            if entry.name in self.models and self.models.spec(entry.name).id != entry.replaces:
+                raise _taken(entry.name)
+            self.keys.forget(entry.name)
+            self.models.drop(entry.replaces)
+            self.models.settled = position
+            self.models.enter(slot)
+        return calls.remembered(entry, position, 201, body, entry.name)
+
+    def _delete(self, position: int, entry: Entry) -> Remembered:
+        with self.models.guard:
+            spec = self.models.drop(entry.model)
+            if spec is None:
+                raise Problem(404, "unknown_model", "This model was deleted meanwhile.", "name")
+            self.keys.forget(spec.name)
+            self.models.settled = position
+        body = encode({"position": position, "name": spec.name, "deleted": True})
+        return calls.remembered(entry, position, 200, body, spec.name)
+
+    # -- the end -------------------------------------------------------------------------------
 
     def snapshot(self) -> None:
         """Save every model that has changed; the log before that is no longer needed."""
-        with self._saving:
-            noted: dict[str, int] = {}
-            self._committer.between(lambda: noted.update(start=self.state.log.rotate()))
-            with self._guard:
-                slots = self.slots()
-                noted.update(settled=self._settled, next_id=self._next_id)
-            saved = [found for slot in slots if (found := self._save(slot)) is not None]
-            new, old = self.keys.since(self._keys_saved)
-            self.state.commit(noted, saved, new, old)
-            self.keys.forgotten(old)
-            for found in saved:  # not before: what did not count is saved again
-                slot = self._slots.get(found.spec.id)
-                if slot is not None:
-                    slot.saved = found.position
-            # Later ones may be answered out of order: they are in the log, and saved next time.
-            self._keys_saved = noted["start"] - 1
-            self._files = {s.spec.id: s for s in saved}
-            self.state.clean()
-            self.snapshots += 1
-
-    def _save(self, slot: Slot) -> Saved | None:
-        """Write a model's file, as it is after all that was logged before; None if it is gone."""
-        known = self._files.get(slot.spec.id)
-        position, data = slot.do(lambda: _dumped(slot)).result()
-        if data is None:
-            return known
-        if slot.failed:
-            raise RuntimeError(f"{slot.spec.name}: {slot.failed}")
-        return Saved(slot.spec, position, self.state.write_model(slot.spec.id, position, data))
-
-    def _keep_snapshots(self) -> None:
-        """Make snapshots as they come due, until closed."""
-        last = time.monotonic()
-        while not self._stop.wait(0.5):
-            size, waited = self.state.log.size, time.monotonic() - last
-            there = size or self.state.log.segments()[1:]  # or what a snapshot that failed left
-            if size < self._snapshot_bytes and (not there or waited < self._snapshot_seconds):
-                continue
-            try:
-                self.snapshot()
-                self.trouble = ""
-            except Exception as error:
-                self.trouble = f"{type(error).__name__}: {error}"
-                self._stop.wait(5.0)
-            last = time.monotonic()
+        self.keeper.snapshot()
 
     def close(self) -> None:
         """Finish what has come, make a snapshot, and let go of the folder."""
-        self._stop.set()
-        self._keeper.join()
         try:
-            if self.state.log.size or self.state.log.segments()[1:]:
-                self.snapshot()
+            self.keeper.stop()
         finally:
             self._committer.close()
             self.pool.shutdown()
             self.state.close()
 
 
-def _dumped(slot: Slot) -> tuple[int, bytes | None]:
-    """Return a model's bytes and its position; no bytes where the last snapshot has them."""
-    if slot.saved == slot.position:
-        return slot.position, None
-    return slot.position, codec.dumps(slot.estimator)
+def _record(entry: Entry) -> bytes:
+    """Return what the log holds of a change, or refuse what it cannot hold."""
+    try:
+        return msgspec.msgpack.encode(entry)
+    except (OverflowError, TypeError, ValueError) as error:
+        words = f"A value cannot be kept ({error}): whole numbers have up to 64 bits."
+        raise Problem(422, "bad_field", words) from error
 
 
 def _taken(name: str) -> Problem:

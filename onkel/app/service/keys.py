@@ -21,6 +21,8 @@ class Remembered:
     status: int
     body: bytes
     lines: bool = False
+    name: str = ""
+    """Of the model: its keys end with it."""
 
 
 class Keys:
@@ -40,6 +42,8 @@ class Keys:
         self._most = size
         self._known: OrderedDict[str, Remembered] = OrderedDict()
         self._bytes = 0
+        self._new: dict[str, None] = {}
+        """Keys whose answers are not saved yet, in their order."""
         self._dropped: list[str] = []
         self._guard = threading.Lock()
 
@@ -50,28 +54,45 @@ class Keys:
     def __len__(self) -> int:
         return len(self._known)
 
-    def add(self, answer: Remembered) -> None:
-        """Remember an answer, and forget the oldest that are too many."""
+    def add(self, answer: Remembered, saved: bool = False) -> None:
+        """Remember an answer that has a key, and forget the oldest that are too many.
+
+        `saved`: it comes from the disk.
+        """
+        if not answer.key:
+            return
         with self._guard:
-            self._forget(self._known.pop(answer.key, None))
+            if answer.key in self._known:
+                self._drop(answer.key)
             self._known[answer.key] = answer
             self._bytes += len(answer.body)
+            if not saved:
+                self._new[answer.key] = None
             while len(self._known) > self._number or self._bytes > self._most:
-                oldest = self._known.popitem(last=False)[1]
-                self._forget(oldest)
-                self._dropped.append(oldest.key)
+                self._drop(next(iter(self._known)))
 
-    def _forget(self, answer: Remembered | None) -> None:
-        self._bytes -= 0 if answer is None else len(answer.body)
+    def _drop(self, key: str) -> None:
+        self._bytes -= len(self._known.pop(key).body)
+        self._new.pop(key, None)
+        self._dropped.append(key)
 
-    def since(self, position: int) -> tuple[list[Remembered], list[str]]:
-        """Return what was added behind a position, and the keys that were dropped meanwhile."""
+    def forget(self, name: str) -> None:
+        """Forget all answers about a model: another may come under its name."""
         with self._guard:
-            new = [a for a in self._known.values() if a.position > position]
+            for key in [k for k, answer in self._known.items() if answer.name == name]:
+                self._drop(key)
+
+    def unsaved(self) -> tuple[list[Remembered], list[str]]:
+        """Return what was added since it was last saved, and the keys that were dropped."""
+        with self._guard:
+            new = [self._known[key] for key in self._new]
             return new, [key for key in self._dropped if key not in self._known]
 
-    def forgotten(self, keys: list[str]) -> None:
-        """Note that these were dropped from the disk, too."""
+    def saved(self, new: list[Remembered], old: list[str]) -> None:
+        """Note that these are on the disk now, and those are gone from it."""
         with self._guard:
-            gone = set(keys)
+            for answer in new:
+                if self._known.get(answer.key) is answer:
+                    self._new.pop(answer.key, None)
+            gone = set(old)
             self._dropped = [k for k in self._dropped if k not in gone and k not in self._known]

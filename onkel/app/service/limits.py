@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from onkel.app.http.rate import CONNECTIONS, PER_SECOND
+from onkel.app.http.rate import CONNECTIONS, PER_SECOND, SECONDS
 from onkel.params import Accept
 
 MIB = 2**20
@@ -29,14 +29,15 @@ class Limits:
     """Numbers in one row."""
     classes: int = 1000
     """Labels that one classifier may know; targets that one regressor may have."""
-    seconds: float = 30.0
-    """For a request's body to arrive, and again for its answer."""
+    seconds: float = SECONDS
+    """For a request's body to arrive, again for its answer, and again for that to be taken."""
     models: int = 256
     model_bytes: int = 256 * MIB
     """A model that has grown beyond it learns no more."""
     requests_per_second: float = PER_SECOND
     """Of one client address, on average; as many may come at once."""
     connections: int = CONNECTIONS
+    """At once; a quarter of them is for those that have not shown that they may come in."""
     waiting: int = 1000
     """Requests that wait for the log or for a model."""
 

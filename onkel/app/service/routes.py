@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from onkel import __version__
+from onkel.app.http.answers import Large
 from onkel.app.http.counts import Requests
 from onkel.app.http.encoding import encode
 from onkel.app.http.problems import Problem, busy
@@ -39,6 +40,7 @@ class Api:
         self.requests = requests
         self.limits = engine.limits
         self._large = asyncio.Semaphore(4)  # bodies in the reading at once, for memory's sake
+        self._files = asyncio.Semaphore(4)  # and files in the sending
 
     def routes(self) -> list[Route]:
         """Return path, handler and method of everything."""
@@ -65,11 +67,11 @@ class Api:
     async def health(self, request: Request) -> Response:
         """Whether all is well."""
         engine = self.engine
-        trouble = [engine.trouble, *(s.failed for s in engine.slots())]
+        trouble, aside = engine.troubles(), engine.models.out_of_use()
         found = {
-            "status": "trouble" if any(trouble) else "ok", "version": __version__,
+            "status": "degraded" if trouble else "ok", "version": __version__,
             "models": len(engine.slots()), "waiting": engine.waiting,
-            "trouble": [words for words in trouble if words],
+            "aside": [one.spec.name for one in aside], "trouble": trouble,
         }  # fmt: skip
         return _json(found)
 
@@ -85,7 +87,7 @@ class Api:
     # -- models --------------------------------------------------------------------------------
 
     async def list(self, request: Request) -> Response:
-        """All models."""
+        """All models that are in use."""
         return _json({"models": [_about(slot) for slot in self.engine.slots()]})
 
     async def create(self, request: Request) -> Response:
@@ -108,18 +110,21 @@ class Api:
         return _json({**_about(slot), "diagnostics": found})
 
     async def delete(self, request: Request) -> Response:
-        """Delete a model."""
+        """Delete a model, also one that is set aside."""
         if (again := await self._again(request, b"")) is not None:
             return again
-        slot = self._slot(request)
-        return await self._change(request, b"", Entry("delete", slot.spec.id))
+        spec = self.engine.models.spec(request.path_params["name"])
+        return await self._change(request, b"", Entry("delete", spec.id))
 
     async def export(self, request: Request) -> Response:
         """A model's file."""
         slot = self._slot(request)
-        data = await self._wait(self.engine.ask(slot, codec.dumps))
         named = {"Content-Disposition": f'attachment; filename="{slot.spec.name}.model"'}
-        return Response(data, media_type="application/octet-stream", headers=named)
+
+        def dumps() -> Awaitable[bytes]:
+            return self._wait(self.engine.ask(slot, codec.dumps))
+
+        return Large(dumps, self._files, self.limits.seconds, named)
 
     async def take(self, request: Request) -> Response:
         """Make a model from a file."""
@@ -132,6 +137,8 @@ class Api:
         made = await self._apart(lambda: codec.received(body))
         names = getattr(made, "feature_names_in_", None)
         features = None if names is None else [str(n) for n in names]
+        bodies.check_texts([*(features or ()), *getattr(made, "classes_", ())])
+        bodies.check_features(features, self.limits)
         entry = Entry("import", 0, name=name, features=features, file=body)
         return await self._change(request, body, entry, made)
 
@@ -277,7 +284,7 @@ def _json(content: Any) -> Response:
 def _need_json(request: Request) -> None:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        words = f"Content-Type must be application/json; got {kind[:80]!r}."
+        words = f"Content-Type must be application/json (curl --json); got {kind[:80]!r}."
         raise Problem(415, "bad_content_type", words, "Content-Type")
 
 

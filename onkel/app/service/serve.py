@@ -13,6 +13,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from onkel.app.disk import InUse
 from onkel.app.errors import StateProblem, UsageProblem
 from onkel.app.http.counts import Requests
 from onkel.app.http.server import Server, check_address
@@ -21,7 +22,6 @@ from onkel.app.service.engine import Engine
 from onkel.app.service.limits import MIB, Limits
 from onkel.app.service.log import Damaged
 from onkel.app.service.routes import Api
-from onkel.app.service.snapshots import InUse
 
 HOST, PORT = "127.0.0.1", 8421
 
@@ -62,6 +62,7 @@ def server_of(engine: Engine, host: str, port: int, token: str | None) -> Server
     return Server(
         [*Api(engine, requests).routes(), *page.routes()], host, port, token, is_public,
         page.closing.set, requests, engine.limits.requests_per_second, engine.limits.connections,
+        engine.limits.seconds,
     )  # fmt: skip
 
 

@@ -49,7 +49,9 @@ class Slot:
         self.spec = spec
         self.estimator = estimator
         self.position = spec.created
-        """Of the last record that was applied."""
+        """Of the last record that was applied or refused."""
+        self.refused: set[int] = set()
+        """Positions of records that were refused, and of which the log does not say so yet."""
         self.saved = -1
         """Position of the last snapshot; -1: there is none."""
         self.bytes = 0
@@ -84,10 +86,19 @@ class Slot:
         future: Future[Any] = Future()
         with self._guard:
             queue.append((call, future))
-            start, self._busy = not self._busy, True
-        if start:
-            self.pool.submit(self._work)
+            if not self._busy:
+                self._begin(queue)
         return future
+
+    def _begin(self, queue: deque[Call]) -> None:
+        """Let a thread work; without one, what was put last into the queue is taken out again."""
+        self._busy = True
+        try:
+            self.pool.submit(self._work)
+        except BaseException:
+            queue.pop()
+            self._busy = False
+            raise
 
     def _work(self) -> None:
         """Answer all questions, then learn once, and so on; hand the thread back after a while."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import onkel
 from onkel.app.http.problems import Problem
+from onkel.app.service.bodies import WHOLE
 from onkel.files.parameters import PARTS
 from onkel.params import Part
 
@@ -87,14 +88,30 @@ def _value(name: str, value: Any, path: str, depth: int) -> Any:
     """Return a parameter's value, its parts built."""
     if depth > DEEPEST:
         raise _bad("Parts of parts of parts: too deep.", path)
+    if isinstance(value, dict) and name == "class_weight":
+        return {label: _weight(w, f"{path}.{label[:80]}") for label, w in value.items()}
     if isinstance(value, dict):
-        return value if name == "class_weight" else _part(name, value, path, depth + 1)
+        return _part(name, value, path, depth + 1)
     if name == "members" and isinstance(value, list):
         return _members(value, path, depth + 1)
     if isinstance(value, list):
         listed = [_value(name, v, f"{path}[{i}]", depth + 1) for i, v in enumerate(value)]
         return tuple(listed) if name == "kernel" else listed
     check_size(name, value, path)
+    return _held(value, path)
+
+
+def _weight(value: Any, path: str) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise _bad(f"The weight of a label must be a number; got {value!r:.60}.", path)
+    return _held(value, path)
+
+
+def _held(value: Any, path: str) -> Any:
+    """Return a value that can be kept: whole numbers have 64 bits, in the log and in files."""
+    low, high = WHOLE
+    if isinstance(value, int) and not low <= value <= high:
+        raise _bad(f"A whole number must be in [-2**63, 2**63 - 1]; got {value!r:.60}.", path)
     return value
 
 

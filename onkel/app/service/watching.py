@@ -14,6 +14,7 @@ import numpy as np
 
 from onkel.app.live.board import PERIOD, Block, Board
 from onkel.app.service import codec
+from onkel.app.service.bodies import names_bytes
 from onkel.app.service.slots import Slot
 from onkel.judge import Marks, reason_of, worst
 
@@ -52,7 +53,9 @@ class Budget:
 class Watched:
     """What the page needs to remember of one model."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: list[str] | None) -> None:
+        self.names = names_bytes(names)
+        """They count as the model's, for which there is a limit."""
         self.copy: Any = None
         self.copies = Budget(1.0)
         self.reasons = Budget(0.2)
@@ -71,10 +74,11 @@ class Watch:
 
     def begin(self, slot: Slot) -> None:
         """Show a model."""
-        self._watched[slot.spec.id] = Watched()
+        watched = self._watched[slot.spec.id] = Watched(slot.spec.features)
+        slot.bytes = watched.names
         self.board.begin(slot.spec.name, slot.estimator.task)
         if slot.estimator.__sklearn_is_fitted__():
-            numbers = self._numbers(slot, slot.estimator.diagnostics_)
+            numbers = self._numbers(slot, watched, slot.estimator.diagnostics_)
             self.board.publish(slot.spec.name, Block(slot.estimator.task, 0, numbers=numbers))
 
     def end(self, slot: Slot) -> None:
@@ -101,7 +105,7 @@ class Watch:
         if slot.weights:
             numbers["weights"] = est.weights_.round(3).tolist()
         if watched.numbers.due(now):
-            numbers = self._numbers(slot, est.diagnostics_)
+            numbers = self._numbers(slot, watched, est.diagnostics_)
             watched.numbers.spent(now, time.monotonic() - now)
         block = Block(
             est.task, len(rows), judged.value, judged.limit, judged.mark, X, slot.spec.features,
@@ -112,8 +116,8 @@ class Watch:
             self._alerts(slot, watched, rows, judged, est.t_ - len(rows), now)
         self._refresh(slot, watched, now)
 
-    def _numbers(self, slot: Slot, report: dict[str, Any]) -> dict[str, Any]:
-        slot.bytes = int(report["bytes"])
+    def _numbers(self, slot: Slot, watched: Watched, report: dict[str, Any]) -> dict[str, Any]:
+        slot.bytes = int(report["bytes"]) + watched.names
         realised, promised = report.get("rate_realised"), report.get("rate_promised")
         if isinstance(realised, list):
             realised = float(np.mean(realised))

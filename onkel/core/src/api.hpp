@@ -58,10 +58,11 @@ struct Loss {
 };
 
 // A rule: NORMA's numbers (power: of the norm in the regulariser), the ball, and one number more
-// (ALMA: a of the self-tuning form, or 0; ROMMA: whether it is aggressive; both: see p).
+// (ALMA: a of the self-tuning form, or 0; ROMMA: whether it is aggressive; both: see p); the
+// longest step, |coef| sqrt(k(x, x)).
 struct Rule {
   RuleCode code;
-  double threshold_rate, power, support_rate, radius, extra;
+  double threshold_rate, power, support_rate, radius, extra, most;
 };
 
 // Everything that one call of `steps` reads; see onkel/core/numpy_core.py for the algorithm.
@@ -73,7 +74,7 @@ struct StepInput {
   const double* old_coef;            // [wide][old], actual units
   const double* diag;                // [old + rows]
   const int64_t* births;             // [old]
-  const double* y;                   // [rows][columns]
+  const double* y;                   // [rows][columns]; NaN: an output that is not there yet
   const double* weight;              // [rows]
   const double* eta;                 // [rows]
   const double* lam;                 // [rows] the regularisation

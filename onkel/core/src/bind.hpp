@@ -163,25 +163,40 @@ struct Ring {
 
 // Running moments (onkel/scaling.py), updated in place. `seen` is the weight of all rows so far,
 // one number per column. Where all rows are whole (`plain`) one number stands for all columns;
-// else NaN is a value that has not come.
+// else NaN is a value that has not come. Where they are `steady` an absurd value counts as one that
+// widens the spread by an eighth.
 struct Moments {
   Moments(const Out<double>& seen, const Out<double>& mean, const Out<double>& variance,
-          double horizon, bool plain);
+          double horizon, bool plain, bool steady);
   int64_t columns() const { return whole(mean.size()); }
+
+  // Whether a value is absurd: further from the mean than 10 000 spreads (and not rounding).
+  static bool absurd(double delta, double mean, double variance) {
+    return delta * delta > 1e8 * variance && variance > 1e-29 * mean * mean;
+  }
 
   // One row (Welford; population variance); `seen` fades by `fade` before it enters.
   template <class T>
   void take(const T* x, double fade) {
     const size_t d = mean.size();
     double *n = seen.data(), *m = mean.data(), *v = variance.data();
-    const auto enter = [&](size_t j, double share) {
-      const double delta = static_cast<double>(x[j]) - m[j], move = share * delta;
+    const auto enter = [&](size_t j, double share, bool held) {
+      double delta = static_cast<double>(x[j]) - m[j];
+      if (held && absurd(delta, m[j], v[j]))  // the spread widens by an eighth, or more at first
+        delta = std::copysign(std::sqrt((16 + 0.25 / share) * v[j]), delta);
+      const double move = share * delta;
       m[j] += move;
       v[j] = (1.0 - share) * (v[j] + move * delta);
     };
     if (plain && d > 0) {
       const double now = n[0] * fade + 1.0, share = 1.0 / std::min(now, horizon);
-      for (size_t j = 0; j < d; ++j) enter(j, share);
+      bool any = false;  // seen to first: the rule is that there is none
+      for (size_t j = 0; steady && j < d; ++j)
+        any |= absurd(static_cast<double>(x[j]) - m[j], m[j], v[j]);
+      if (any)
+        for (size_t j = 0; j < d; ++j) enter(j, share, true);
+      else
+        for (size_t j = 0; j < d; ++j) enter(j, share, false);
       for (size_t j = 0; j < d; ++j) n[j] = now;
       return;
     }
@@ -189,13 +204,13 @@ struct Moments {
       n[j] *= fade;
       if (std::isnan(x[j])) continue;
       n[j] += 1.0;
-      enter(j, 1.0 / std::min(n[j], horizon));
+      enter(j, 1.0 / std::min(n[j], horizon), steady);
     }
   }
 
   Out<double> seen, mean, variance;
   double horizon;
-  bool plain;
+  bool plain, steady;
 };
 
 extern template struct Queries<float>;

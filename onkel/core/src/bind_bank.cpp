@@ -4,7 +4,6 @@
 
 #include <cmath>
 
-#include "share.hpp"
 #include "threads.hpp"
 
 namespace {
@@ -203,21 +202,6 @@ void bank(const Programs& programs, const std::vector<Stepper>& members,
   steps.finish();
 }
 
-// Exponential weights with fixed share: before[t] are the weights with which trial t is met, and
-// gap[t] what that trial's mean loss exceeds its mixed loss by. The weights change in place.
-void fixed_share(const In<double>& losses, double rate, double share, const Out<double>& weights,
-                 const Out<double>& before, const Out<double>& gap) {
-  require(losses.ndim() == 2 && weights.size() == losses.shape(1) &&
-              before.size() == losses.size() && gap.size() == losses.shape(0),
-          "one loss and one weight per member");
-  const size_t n = losses.shape(0), m = losses.shape(1);
-  double* w = weights.data();
-  nb::gil_scoped_release release;
-  for (size_t t = 0; t < n; ++t)
-    gap.data()[t] =
-        onkel::share_step(losses.data() + t * m, m, rate, share, w, before.data() + t * m);
-}
-
 template <class T>
 void bind_type(nb::module_& m) {
   m.def("bank_sums", &bank_sums<T>, "programs"_a, "queries"_a, "panels"_a, written("out"),
@@ -244,6 +228,4 @@ void bind_bank(nb::module_& m) {
       .def_ro("bad_row", &BankOutput::bad_row);
   bind_type<float>(m);
   bind_type<double>(m);
-  m.def("fixed_share", &fixed_share, "losses"_a, "rate"_a, "share"_a, written("weights"),
-        written("before"), written("gap"));
 }

@@ -88,19 +88,7 @@ int64_t bank_lane(const Members& members, const Frame<T>& frame, const Terms<T>&
   require(whole(block.x.shape(1)) == k.d && whole(block.y.shape(1)) == k.outputs &&
               whole(block.eta.shape(0)) == k.sharing,
           "the rows do not fit the bank");
-  require(has(out.score, k.rows * k.columns) && has(out.limit, k.rows * k.columns) &&
-              has(out.kept, k.rows),
-          "score, limit and kept need one number per row");
-  k.first_trial = block.first_trial;
-  k.x = block.x.data();
-  k.y = block.y.data();
-  k.weight = block.weight.data();
-  k.eta = block.eta.data();
-  k.lam = block.lam.data();
-  k.score = out.score.data();
-  k.limit = out.limit.data();
-  k.kept = out.kept.data();
-  k.threads = threads;
+  hand_over(k, block, out, threads);
   nb::gil_scoped_release release;
   run(k);
   ring.head = k.head;

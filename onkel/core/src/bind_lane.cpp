@@ -52,20 +52,8 @@ int64_t lane(const Program& program, const Frame<T>& frame, const Terms<T>& term
   k.rows = whole(block.x.shape(0));
   require(whole(block.x.shape(1)) == k.d && whole(block.y.shape(1)) == k.columns,
           "the rows do not fit the terms");
-  require(has(out.score, k.rows * k.columns) && has(out.limit, k.rows * k.columns) &&
-              has(out.kept, k.rows),
-          "score, limit and kept need one number per row");
-  k.first_trial = block.first_trial;
-  k.x = block.x.data();
-  k.y = block.y.data();
-  k.weight = block.weight.data();
-  k.eta = block.eta.data();
-  k.lam = block.lam.data();
+  hand_over(k, block, out, threads);
   k.oldest = block.oldest.data();
-  k.score = out.score.data();
-  k.limit = out.limit.data();
-  k.kept = out.kept.data();
-  k.threads = threads;
   nb::gil_scoped_release release;
   run(k);
   ring.head = k.head;

@@ -52,6 +52,24 @@ struct BlockOutput {
   Out<uint8_t> kept;
 };
 
+// Gives a lane the rows to learn, and where to leave what it finds.
+template <class L, class B>
+void hand_over(L& k, const B& block, const BlockOutput& out, int threads) {
+  require(has(out.score, k.rows * k.columns) && has(out.limit, k.rows * k.columns) &&
+              has(out.kept, k.rows),
+          "score, limit and kept need one number per row");
+  k.first_trial = block.first_trial;
+  k.x = block.x.data();
+  k.y = block.y.data();
+  k.weight = block.weight.data();
+  k.eta = block.eta.data();
+  k.lam = block.lam.data();
+  k.score = out.score.data();
+  k.limit = out.limit.data();
+  k.kept = out.kept.data();
+  k.threads = threads;
+}
+
 // The standardisation of the targets: center 0 and spread 1 without.
 struct Targets {
   In<double> center, spread;

@@ -87,8 +87,8 @@ Terms<T>::Terms(const Out<T>& panels, const Out<T>& norms, const Out<double>& co
 }
 
 Moments::Moments(const Out<double>& seen, const Out<double>& mean, const Out<double>& variance,
-                 double horizon, bool plain)
-    : seen(seen), mean(mean), variance(variance), horizon(horizon), plain(plain) {
+                 double horizon, bool plain, bool steady)
+    : seen(seen), mean(mean), variance(variance), horizon(horizon), plain(plain), steady(steady) {
   require(seen.size() == mean.size() && variance.size() == mean.size(),
           "seen, mean and variance need one number per column");
 }
@@ -132,13 +132,14 @@ onkel::Loss make_loss(int code, double nu, double extra, bool learn_alerts) {
 }
 
 onkel::Rule make_rule(int code, double threshold_rate, double power, double support_rate,
-                      double radius, double extra) {
+                      double radius, double extra, double most) {
   return {code_of<onkel::RuleCode>("rule", code, onkel::kRuleCodeNames),
           threshold_rate,
           power,
           support_rate,
           radius,
-          extra};
+          extra,
+          most};
 }
 
 Ring make_ring(int64_t head, int64_t count, int64_t cap, int budget) {
@@ -164,12 +165,12 @@ void bind_parts(nb::module_& m) {
       .def(
           "__init__",
           [](onkel::Rule* at, int code, double threshold_rate, double power, double support_rate,
-             double radius, double extra) {
-            new (at)
-                onkel::Rule(make_rule(code, threshold_rate, power, support_rate, radius, extra));
+             double radius, double extra, double most) {
+            new (at) onkel::Rule(
+                make_rule(code, threshold_rate, power, support_rate, radius, extra, most));
           },
           "code"_a, "threshold_rate"_a = 1.0, "power"_a = 2.0, "support_rate"_a = 1.0,
-          "radius"_a = HUGE_VAL, "extra"_a = 0.0)
+          "radius"_a = HUGE_VAL, "extra"_a = 0.0, "most"_a = 1e150)
       .def_prop_ro("code", [](const onkel::Rule& rule) { return static_cast<int>(rule.code); });
   nb::class_<Stepper>(m, "Stepper")
       .def(
@@ -189,8 +190,10 @@ void bind_parts(nb::module_& m) {
       .def_ro("cap", &Ring::cap)
       .def_prop_ro("budget", [](const Ring& ring) { return static_cast<int>(ring.budget); });
   nb::class_<Moments>(m, "Moments")
-      .def(nb::init<const Out<double>&, const Out<double>&, const Out<double>&, double, bool>(),
-           written("seen"), written("mean"), written("variance"), "horizon"_a, "plain"_a);
+      .def(nb::init<const Out<double>&, const Out<double>&, const Out<double>&, double, bool,
+                    bool>(),
+           written("seen"), written("mean"), written("variance"), "horizon"_a, "plain"_a,
+           "steady"_a);
   bind_arrays<float>(m);
   bind_arrays<double>(m);
 }

@@ -37,10 +37,9 @@ struct MeansRoom {
         along(s.members),
         found(s.experts),
         loss(s.experts),
-        before(s.experts),
         said(s.members),
         room(s.members * (s.members + 2)) {}
-  std::vector<double> f, sizes, along, found, loss, before, said, room;
+  std::vector<double> f, sizes, along, found, loss, said, room;
   double center, unit;
 };
 
@@ -97,7 +96,9 @@ inline void learn_means_joint(const Means& s, size_t o, double target, MeansRoom
 inline void learn_target(const Means& s, const double* scores, size_t o, double y, double trial,
                          MeansRoom& r) {
   for (size_t i = 0; i < s.members; ++i) r.sizes[i] = std::fabs(scores[i * s.outputs + o] - y);
-  s.usual[o] += (median_of(r.sizes) - s.usual[o]) / trial;
+  double error = median_of(r.sizes);
+  if (s.usual[o] > 0) error = std::min(error, kMeansHorizon * s.usual[o]);  // no row rules the rest
+  s.usual[o] += (error - s.usual[o]) / trial;
   const double scale = kMeansReach * s.usual[o];
   for (size_t i = 0; scale > 0 && i < s.experts; ++i) {
     const double part = std::min(std::fabs(r.found[i] - y) / scale, 1.0);
@@ -121,11 +122,10 @@ inline void learn_means(const Means& s, const double* scores, const double* y, M
     learn_target(s, scores, o, y[o], trial, r);
   }
   for (size_t i = 0; i < s.members; ++i) s.said[i] += (r.said[i] - s.said[i]) / trial;
-  const double gap =
-      share_step(r.loss.data(), s.experts, s.rate, s.share, s.weights, r.before.data());
-  s.totals[0] += std::inner_product(r.before.begin(), r.before.end(), r.loss.begin(), 0.0);
+  const Shared shared = share_step(r.loss.data(), s.experts, s.rate, s.share, s.weights);
   for (size_t i = 0; i < s.experts; ++i) s.losses[i] += r.loss[i];
-  s.totals[1] += gap;
+  s.totals[0] += shared.mean;
+  s.totals[1] += shared.gap;
   s.totals[2] += 1;
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -34,7 +33,8 @@ class Pool {
 
  private:
   struct Release {
-    void operator()(void* p) const { std::free(p); }
+    std::align_val_t align;
+    void operator()(void* p) const { ::operator delete(p, align); }
   };
   static constexpr size_t kHuge = size_t{1} << 21;
 
@@ -46,9 +46,9 @@ class Pool {
     const size_t fit = size / bytes_;  // rounding up may have made room for more
     slabs_.reserve(slabs_.size() + 1);
     free_.reserve(nodes_ + fit);
-    void* slab = std::aligned_alloc(align, size);
-    if (!slab) throw std::bad_alloc();
-    slabs_.emplace_back(slab);
+    const Release release{std::align_val_t{align}};
+    void* slab = ::operator new(size, release.align);
+    slabs_.emplace_back(slab, release);
 #ifdef MADV_HUGEPAGE
     if (align == kHuge) madvise(slab, size, MADV_HUGEPAGE);
 #endif

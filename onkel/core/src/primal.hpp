@@ -53,6 +53,12 @@ inline void primal_step(const PrimalInput& in, PrimalOutput& out, int64_t t, int
   double* theta = out.theta + c * (d + 1);
   double* total = in.average ? out.total + c * (d + 1) : nullptr;
   const double* x = in.x + t * d;
+  if (std::isnan(in.y[at])) {  // an output that is not there yet
+    out.score[at] = 0;
+    out.limit[at] = limit_of(in.loss, s);
+    if (total) out.mean_score[at] = 0;
+    return;
+  }
   if (in.p != 2) link(theta, d, in.p, w);
   const double* use = in.p == 2 ? theta : w;
   const double f = dot(use, x, d);
@@ -75,7 +81,7 @@ inline void primal_step(const PrimalInput& in, PrimalOutput& out, int64_t t, int
     }
     s[onkel::kFieldNorm2] = norm * norm;
   }
-  if (out.bad_row < 0 && !is_finite(s, out.score[at], m.coef)) out.bad_row = t;
+  if (out.bad_row < 0 && !is_finite(in.rule, s, out.score[at], m.coef, kxx)) out.bad_row = t;
 }
 
 void primal(const PrimalInput& in, PrimalOutput& out) {

@@ -30,6 +30,7 @@ inline Verdict soft_margin(const Loss& loss, double nu, double z, double y, doub
   return {slope, outside, value - nu * threshold, nu - outside};
 }
 
+constexpr double kSteepest = 30;
 inline Verdict judge(const Loss& loss, double z, double y, double threshold) {
   const double nu = loss.nu >= 0 ? loss.nu : 0.0;
   switch (loss.code) {
@@ -45,9 +46,10 @@ inline Verdict judge(const Loss& loss, double z, double y, double threshold) {
       const double gap = 1 - y * z;
       return {2 * y * gap, static_cast<double>(y * z <= 0), gap * gap, 0};
     }
-    case LossCode::kExponential: {
-      const double e = std::exp(-y * z);
-      return {y * e, static_cast<double>(y * z <= 0), e, 0};
+    case LossCode::kExponential: {  // a straight line beyond kSteepest
+      const double gap = -y * z, held = gap < kSteepest ? gap : kSteepest;
+      const double e = std::exp(held);
+      return {y * e, static_cast<double>(y * z <= 0), e * (1 + (gap - held)), 0};
     }
     case LossCode::kNovelty: {
       const double outside = z < threshold;
@@ -196,9 +198,14 @@ inline double mean_of(const Loss& loss, const double* s, double sum, double* lim
   return (sum + s[onkel::kFieldOffsetSum]) / m;
 }
 
-// Well inside the floating range, so that what follows stays in it too.
-inline bool is_finite(const double* s, double score, double coef) {
-  return std::fabs(score) < 1e300 && std::fabs(coef) < 1e150 && s[onkel::kFieldNorm2] < 1e300 &&
+// Well inside the floating range, so that what follows stays in it too. A step may be as long as
+// the rule's `most`; a longer one only if it takes back what a score had become before (it does not
+// go far beyond): so no row is refused for what another one has done.
+constexpr double kBack = 4;
+inline bool is_finite(const Rule& rule, const double* s, double score, double coef, double kxx) {
+  const double size = std::fabs(coef), square = size * size * (kxx > 1 ? kxx : 1);
+  const bool fits = square <= rule.most * rule.most || size * kxx <= kBack * std::fabs(score);
+  return fits && std::fabs(score) < 1e300 && size < 1e150 && s[onkel::kFieldNorm2] < 1e300 &&
          std::fabs(s[onkel::kFieldOffset]) < 1e300;
 }
 

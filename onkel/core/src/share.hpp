@@ -6,13 +6,15 @@
 
 namespace onkel {
 
-// Moves the weights `w` of m members by their losses; `before` are those that the trial was met
-// with. Returns what the mean loss exceeds the mixed loss by.
-inline double share_step(const double* loss, size_t m, double rate, double share, double* w,
-                         double* before) {
+// A trial's mean loss, and what that exceeds the mixed loss by.
+struct Shared {
+  double mean, gap;
+};
+
+// Moves the weights `w` of m members by their losses.
+inline Shared share_step(const double* loss, size_t m, double rate, double share, double* w) {
   double total = 0, mean = 0, least = HUGE_VAL;  // of those that count: nothing overflows
   for (size_t i = 0; i < m; ++i) {
-    before[i] = w[i];
     mean += w[i] * loss[i];
     if (w[i] > 0) least = std::min(least, loss[i]);
   }
@@ -21,7 +23,7 @@ inline double share_step(const double* loss, size_t m, double rate, double share
   const double gap = mean - least + std::log(total) / rate;
   for (size_t i = 0; i < m; ++i)
     w[i] = (1 - share) * (w[i] / total) + share / static_cast<double>(m);
-  return gap;
+  return {mean, gap};
 }
 
 }  // namespace onkel

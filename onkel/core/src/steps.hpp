@@ -107,6 +107,14 @@ inline bool step_column(Block& b, int64_t t, int64_t c, bool* wiped) {
   const StepInput& in = b.in;
   const int64_t i = in.old_count + t, at = t * in.columns + c;
   double* s = b.state(c);
+  if (std::isnan(in.y[at])) {  // an output that is not there yet
+    b.out.score[at] = 0;
+    b.out.limit[at] = limit_of(in.loss, s);
+    if (in.average) b.out.mean_score[at] = 0;
+    b.coef[c * b.n + i] = 0;
+    *wiped = false;
+    return false;
+  }
   const double f = b.factor[c] * b.value(i, c, i);
   const double kxx = in.diag[i];
   b.out.score[at] = f + s[onkel::kFieldOffset];
@@ -132,7 +140,7 @@ inline bool step_column(Block& b, int64_t t, int64_t c, bool* wiped) {
   b.factor[c] *= m.shrink;
   *wiped = b.factor[c] == 0;
   b.coef[c * b.n + i] = *wiped ? m.coef : m.coef / b.factor[c];
-  if (b.out.bad_row < 0 && !is_finite(s, b.out.score[at], m.coef)) b.out.bad_row = t;
+  if (b.out.bad_row < 0 && !is_finite(in.rule, s, b.out.score[at], m.coef, kxx)) b.out.bad_row = t;
   return m.coef != 0;
 }
 

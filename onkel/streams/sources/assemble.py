@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.inputs import text_array
 from onkel.streams.sources import values
-from onkel.streams.sources.block import Bad, Block
+from onkel.streams.sources.block import Bad, Block, beginning
 from onkel.streams.sources.decoder import Cells
-from onkel.streams.sources.lines import SHOWN
 from onkel.streams.sources.schema import Schema
 from onkel.streams.sources.values import BadRow
 
@@ -58,6 +58,7 @@ def assemble(
         stamps=[cells.others["time"][i] for i in keep] if "time" in columns else None,
         keys=columns.get("key"),
         bad=[Bad(first + i, numbers[i], why, beginning(texts[i])) for i, why in bad],
+        lines=numbers, texts=texts,
     )  # fmt: skip
 
 
@@ -81,11 +82,6 @@ def _late(times: list[Any], failed: dict[int, str], position: dict[str, Any]) ->
     if clock > -math.inf:
         position["clock"] = clock
     return late
-
-
-def beginning(text: bytes) -> str:
-    """Return how a row begins, as text whatever it holds."""
-    return text[:SHOWN].decode("utf-8", "backslashreplace")
 
 
 def _column(cells: list[Any], read: Callable[[Any], Any]) -> tuple[list[Any], dict[int, str]]:
@@ -131,4 +127,4 @@ def _targets(found: list[Any] | None, schema: Schema) -> tuple[Array | None, Arr
     whole = schema.columns[at].kind == "whole"
     if whole:
         return np.array([label or 0 for label in found], np.int64), known
-    return np.array([label or "" for label in found], dtype=str), known
+    return text_array([label or "" for label in found]), known

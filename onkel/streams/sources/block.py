@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.streams.sources.lines import SHOWN
+
 Array = NDArray[Any]
 
 
@@ -53,6 +55,9 @@ class Block:
     bad: list[Bad] = field(default_factory=list)
     ids: list[str] | None = None
     """Stable names of the rows, where a source has such (brokers)."""
+    lines: list[int] = field(default_factory=list)
+    """Line numbers of all `count` rows, and how they were written, for those that are refused."""
+    texts: list[bytes] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if len(self.known) != len(self.rows):
@@ -71,8 +76,40 @@ class Block:
         )  # fmt: skip
 
 
+def without(block: Block, refused: dict[int, str]) -> Block:
+    """Return a block in which some good rows, by their places, have joined the bad ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> block = Block(5, 2, np.array([5, 6]), np.zeros((2, 1)), {"row": 7}, lines=[6, 7])
+    >>> left = without(block, {1: "too large"})
+    >>> left.rows.tolist(), left.bad
+    ([5], [Bad(row=6, line=7, reason='too large', text='')])
+    """
+    if not refused:
+        return block
+    left = block.part(np.array([i for i in range(len(block.rows)) if i not in refused], np.int64))
+    bad = [_bad(block, int(block.rows[i]), why) for i, why in refused.items()]
+    left.bad = sorted([*block.bad, *bad], key=lambda b: b.row)
+    return left
+
+
+def _bad(block: Block, row: int, why: str) -> Bad:
+    at = row - block.first
+    line = block.lines[at] if block.lines else row + 1
+    return Bad(row, line, why, beginning(block.texts[at]) if block.texts else "")
+
+
+def beginning(text: bytes) -> str:
+    """Return how a row begins, as text whatever it holds."""
+    return text[:SHOWN].decode("utf-8", "backslashreplace")
+
+
 MOST, LEAST, NUMBERS = 16384, 1024, 2**17
 """Rows in a block, and how many numbers they should be at most."""
+ROOM = 2**24
+"""How many numbers they are at most, however few rows that makes: 128 MiB."""
 
 
 def rows_for(features: int) -> int:
@@ -87,6 +124,17 @@ def rows_for(features: int) -> int:
     while rows > LEAST and rows * features > NUMBERS:
         rows //= 2
     return rows
+
+
+def most_rows(features: int) -> int:
+    """Return how many rows a block has at most, whoever asks for more: few, where rows are huge.
+
+    Examples
+    --------
+    >>> most_rows(8), most_rows(16384), most_rows(100_000), most_rows(10**9)
+    (2097152, 1024, 167, 1)
+    """
+    return max(ROOM // max(features, 1), 1)
 
 
 EARLY = 64

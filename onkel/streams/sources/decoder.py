@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -11,7 +14,7 @@ from numpy.typing import NDArray
 from onkel.inputs import LARGEST
 from onkel.streams.sources import values
 from onkel.streams.sources.lines import Unfit
-from onkel.streams.sources.schema import Schema
+from onkel.streams.sources.schema import CELLS, Schema
 from onkel.streams.sources.values import BadRow
 
 Array = NDArray[Any]
@@ -65,6 +68,17 @@ class Decoder:
     def cells(self, line: bytes) -> list[Any]:
         """Return one row's cells, or raise BadRow."""
         raise NotImplementedError
+
+    def columns(self, lines: list[bytes]) -> list[Sequence[Any]]:
+        """Return what each column holds in the first rows; of wide ones fewer are looked at."""
+        most = max(CELLS // max(len(self.names), 1), 1)
+        rows = list(islice(self._readable(lines), most))
+        return list(zip(*rows, strict=True)) or [()] * len(self.names)
+
+    def _readable(self, lines: list[bytes]) -> Iterator[list[Any]]:
+        for line in lines:
+            with contextlib.suppress(BadRow):
+                yield self.cells(line)
 
     def fast(self, lines: list[bytes], wanted: Wanted) -> tuple[Array, dict[str, list[Any]]] | None:
         """Return a block's numbers and other columns, or None where a closer look is needed."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from onkel.streams.sources import values
 from onkel.streams.sources.decoder import Decoder, Wanted, cr_alone, text_of
 from onkel.streams.sources.lines import Unfit
-from onkel.streams.sources.schema import SourceError
+from onkel.streams.sources.schema import SourceError, listed
 from onkel.streams.sources.values import BadRow
 
 Array = NDArray[Any]
@@ -96,7 +96,8 @@ class Delimited(Decoder):
         if not self.header:
             return False
         if sorted(found) == sorted(self.names):
-            order = [found.index(name) for name in self.names]
+            place = {name: j for j, name in enumerate(found)}
+            order = [place[name] for name in self.names]
             self.order = order if found != self.names else None
             return True
         self._check_other(found)
@@ -104,13 +105,14 @@ class Delimited(Decoder):
 
     def _check_other(self, cells: list[str]) -> None:
         """Raise if a first line names other columns: no number, as wide or with known names."""
-        new, gone = [c for c in cells if c not in self.names], set(self.names) - set(cells)
+        known, given = dict.fromkeys(self.names), dict.fromkeys(cells)
+        new, gone = [c for c in cells if c not in known], [n for n in known if n not in given]
         if any(values.is_number(c) or values.is_missing(c) for c in cells):
             return
         if len(cells) == len(self.names) or len(new) < len(cells):
             raise SourceError(
-                f"The next file has other columns: {', '.join(new) or 'none'} instead of "
-                f"{', '.join(sorted(gone)) or 'none'}. Rows of other columns are another run's."
+                f"The next file has other columns: {listed(new) or 'none'} instead of "
+                f"{listed(sorted(gone)) or 'none'}. Rows of other columns are another run's."
             )
 
     def layout(self) -> dict[str, Any]:

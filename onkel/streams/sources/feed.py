@@ -1,17 +1,20 @@
-"""Where bytes come from: a file, a pipe, a file that grows and is rotated."""
+"""Where bytes come from: a file, a pipe."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import stat
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from onkel.streams.sources import rotation
 from onkel.streams.sources.schema import SourceError
+from onkel.streams.sources.trail import Trail
 from onkel.streams.sources.unpack import LONGEST_MAGIC, Unpack, kind_of
 
 CHUNK = 2**20
@@ -24,6 +27,10 @@ class Feed:
     """Whether more may come later: then nobody waits for a block to fill."""
     offset = 0
     """Plain bytes handed out so far, of the present file."""
+    returns = False
+    """Whether the same bytes can be had again, and more behind them, by a later run."""
+    trail: Trail | None = None
+    """What was handed out of the present file, where a later run will want to know."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
@@ -32,6 +39,13 @@ class Feed:
     def read(self, wait: float = 0.0) -> bytes | None:
         """Return the next bytes; wait so many seconds for them, where they may come later."""
         raise NotImplementedError
+
+    def _handed(self, found: bytes) -> bytes:
+        """Note bytes that are handed out."""
+        self.offset += len(found)
+        if self.trail is not None and found:
+            self.trail.add(found)
+        return found
 
     def next_file(self) -> bool:
         """After the end: go on with the file that took this one's place, if there is one."""
@@ -46,48 +60,83 @@ class Feed:
 
 
 class FileFeed(Feed):
-    """A file, compressed or not, from a plain offset on."""
+    """A file, compressed or not, from a plain offset on.
 
-    def __init__(self, path: str | Path, position: dict[str, Any] | None = None) -> None:
+    Parameters
+    ----------
+    path : path
+        Of the file.
+    position : dict, optional
+        Of an earlier run; what it has read is looked at once more, if it is known by a checksum.
+    durable : bool
+        Whether what is read becomes known by a checksum.
+    """
+
+    returns = True
+
+    def __init__(
+        self, path: str | Path, position: dict[str, Any] | None = None, durable: bool = False
+    ) -> None:
         super().__init__()
-        self.path = Path(path)
-        self._file = _opened(self.path)
-        self.stat = os.fstat(self._file.fileno())
-        if stat.S_ISDIR(self.stat.st_mode):
-            raise SourceError(f"{self.path} is a folder; a source is a file, or - for stdin.")
-        self._start(position)
+        self.path, self._durable = Path(path), durable
+        self.file = opened(self.path)
+        self.stat = os.fstat(self.file.fileno())
+        try:
+            self._start(position)
+        except BaseException:
+            self.file.close()
+            raise
 
     def _start(self, position: dict[str, Any] | None) -> None:
-        head = self._file.read(LONGEST_MAGIC)
-        self._file.seek(0)
+        head = self.file.read(LONGEST_MAGIC)
+        self.file.seek(0)
         make = kind_of(head)
         self._unpack = Unpack(make) if make else None
         self._ended, self.offset = False, 0
+        self.trail = Trail() if self._durable else None
         if position is None:
             return
-        if not rotation.agrees(self._file, position):
+        if not rotation.agrees(self.file, position):
             raise SourceError(
                 f"{self.path} is not the file that was read before: it begins differently. Give "
                 "the file that the state belongs to, or another --state."
             )
-        if self._unpack is None:
-            if self.stat.st_size < position["offset"]:
-                raise self._shorter()
-            self._file.seek(position["offset"])
-            self.offset = position["offset"]
-        else:
-            self._skip(position["offset"])
+        if self._unpack is None and self.stat.st_size < position["offset"]:
+            raise self._shorter()
+        self._go_to(position)
 
-    def _skip(self, offset: int) -> None:
-        """Unpack up to a plain offset: compressed files have no other way."""
-        found = b""
+    def _go_to(self, position: dict[str, Any]) -> None:
+        """Go to an offset; read everything before it, where that tells whether it is the same."""
+        if "read" in position:
+            self.trail = Trail()
+            self._retrace(position)
+            self.trail = self.trail if self._durable else None
+        elif self._unpack is None:
+            self.offset = self.file.seek(position["offset"])
+        else:
+            self._skip_to(position["offset"])
+
+    def _retrace(self, position: dict[str, Any]) -> None:
+        assert self.trail is not None
+        before = 0
+        for at, known in [*position["marks"], (position["offset"], position["read"])]:
+            self._skip_to(at)
+            if self.trail.sum(at) != known:
+                raise SourceError(
+                    f"{self.path} was changed since it was read: between its bytes {before} and "
+                    f"{at} stands something else. Rows behind it would be read in the wrong "
+                    "place. Give the file as it was, or another --state to read this one anew."
+                )
+            before = at
+
+    def _skip_to(self, offset: int) -> None:
         while self.offset < offset:
-            found = self.read() or b""
+            found = self._next()
             if not found:
                 raise self._shorter()
-        extra = self.offset - offset
-        self._held = found[len(found) - extra :] if extra else b""
-        self.offset = offset
+            wanted = offset - self.offset
+            self._handed(found[:wanted])
+            self._held = found[wanted:]
 
     def _shorter(self) -> SourceError:
         return SourceError(f"{self.path} is shorter than what was read of it before.")
@@ -96,126 +145,98 @@ class FileFeed(Feed):
 
     def read(self, wait: float = 0.0) -> bytes | None:
         """Return the next bytes, b"" at the end."""
+        return self._handed(self._next())
+
+    def _next(self) -> bytes:
         found, self._held = self._held, b""
         while not found and not self._ended:
-            raw = self._file.read(CHUNK)
+            if self._unpack is not None:
+                found = self._unpack.read()
+                if found:
+                    break
+            raw = self.file.read(CHUNK)
+            self._ended = not raw
             if self._unpack is None:
-                found, self._ended = raw, not raw
+                found = raw
             elif raw:
-                found = self._unpack(raw)
+                self._unpack.add(raw)
             else:
                 self._unpack.finish()
-                self._ended = True
-        self.offset += len(found)
         return found
 
     def identity(self) -> dict[str, Any]:
         """Return the file's number and how it begins."""
-        size, digest = rotation.fingerprint(self._file)
+        size, digest = rotation.fingerprint(self.file)
         return {"inode": self.stat.st_ino, "head": size, "digest": digest}
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
-
-
-class GrowingFeed(FileFeed):
-    """A file that others write: goes on when it grows, is rotated, or is cut to nothing."""
-
-    live = True
-
-    def __init__(self, path: str | Path, position: dict[str, Any] | None = None) -> None:
-        self.named = Path(path)
-        found = rotation.located(self.named, position) if position else None
-        super().__init__(found or self.named, position if found else None)
-        self._refuse_packed()
-        if position and found is None:
-            self.notes.append(
-                f"the file that was read before is gone; {self.named} is read from its start, and "
-                "what came between is not"
-            )
-
-    def _refuse_packed(self) -> None:
-        if self._unpack is not None:
-            raise SourceError("--follow takes plain files: a compressed one does not grow.")
-
-    def read(self, wait: float = 0.0) -> bytes | None:
-        """Return the next bytes, None while there are none, b"" when another file took over."""
-        until = time.monotonic() + wait
-        while True:
-            self._ended = False
-            found = super().read()
-            if found:
-                return found
-            if self._replaced():
-                self._ended = False
-                return super().read()  # what was written between the two looks
-            if time.monotonic() >= until:
-                return None
-            time.sleep(min(0.05, max(until - time.monotonic(), 0.001)))
-
-    def _replaced(self) -> bool:
-        if os.fstat(self._file.fileno()).st_size < self.offset:
-            return True
-        try:
-            return os.stat(self.named).st_ino != self.stat.st_ino
-        except FileNotFoundError:
-            return False  # between the two steps of a rotation
-
-    def next_file(self) -> bool:
-        """Open the next of those that were rotated since, or what has the name now."""
-        finished, until = os.fstat(self._file.fileno()), time.monotonic() + 1.0
-        self._file.close()
-        while True:
-            self.path, packed = rotation.following(self.named, finished)
-            try:
-                self._file = _opened(self.path)
-                break
-            except SourceError:
-                if time.monotonic() > until:
-                    raise
-                time.sleep(0.05)  # it is being renamed just now
-        self.notes += [f"{n} was packed before it was read: its rows are left out" for n in packed]
-        self.stat = os.fstat(self._file.fileno())
-        self._start(None)
-        self._refuse_packed()
-        return True
+        self.file.close()
 
 
 class PipeFeed(Feed):
-    """Standard input, or what has a name but cannot be wound back: a named pipe, a device."""
+    """Standard input, or what has a name but cannot be wound back: a named pipe, a device.
+
+    Parameters
+    ----------
+    fd : int, optional
+        What is read; else what has the name `path`, else standard input.
+    path : path, optional
+        Of a named pipe.
+    position : dict, optional
+        Of an earlier run: as much is skipped, for the pipe begins anew.
+    durable : bool
+        Whether what comes will come again in a later run, and becomes known by a checksum.
+    """
 
     live = True
 
     def __init__(
-        self, skip: int = 0, fd: int | None = None, path: str | Path | None = None
-    ) -> None:
+        self, fd: int | None = None, path: str | Path | None = None,
+        position: dict[str, Any] | None = None, durable: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__()
         self._own = _opened_pipe(path) if path is not None else None
         self._fd = self._own if self._own is not None else _stdin() if fd is None else fd
         self._unpack: Unpack | None = None
-        self._begun, self._left, self.offset = False, skip, skip
-        self._first = b""
+        self._begun, self._first, self._ended = False, b"", False
+        self._known = position or {}
+        self._left = self.offset = self._known.get("offset", 0)
+        self.returns = durable
+        self.trail = Trail() if durable else None
 
     def read(self, wait: float = 0.0) -> bytes | None:
         """Return the next bytes, None while there are none, b"" when the pipe was closed."""
         until = time.monotonic() + wait
         while True:
-            left = max(until - time.monotonic(), 0.0)
-            if not select.select([self._fd], [], [], left)[0]:
-                return None
-            raw = os.read(self._fd, CHUNK)
-            found = self._plain(raw)
-            if self._left:
-                cut = min(self._left, len(found))
-                self._left, found = self._left - cut, found[cut:]
-            if not raw and self._left:
-                raise SourceError("The pipe brought less than what was read of it before.")
-            if found or not raw:
-                self.offset += len(found)
-                return found
+            found = self._unpack.read() if self._unpack is not None else b""
+            if not found:
+                left = max(until - time.monotonic(), 0.0)
+                if not select.select([self._fd], [], [], left)[0]:
+                    return None
+                found = self._plain(os.read(self._fd, CHUNK))
+            found = self._behind_known(found) if self._left else found
+            if found or self._ended:
+                return self._handed(found)
+
+    def _behind_known(self, found: bytes) -> bytes:
+        """Return what is new of the next bytes; what is known must be the same as before."""
+        known, found = found[: self._left], found[self._left :]
+        self._left -= len(known)
+        if self._ended and self._left:
+            raise SourceError("The pipe brought less than what was read of it before.")
+        if self.trail is not None:
+            self.trail.add(known)
+            found_sum = self.trail.sum(self.offset - self._left)
+            if not self._left and found_sum != self._known.get("read", found_sum):
+                raise SourceError(
+                    f"The pipe brought something else than before in its first {self.offset} "
+                    "bytes. Give what was read then, or another --state to read this anew."
+                )
+        return found
 
     def _plain(self, raw: bytes) -> bytes:
+        self._ended = not raw
         if not self._begun:
             self._first += raw
             if raw and len(self._first) < LONGEST_MAGIC and b"\n" not in self._first:
@@ -225,9 +246,10 @@ class PipeFeed(Feed):
             self._unpack = Unpack(make) if make else None
         if self._unpack is None:
             return raw
-        if not raw:
+        self._unpack.add(raw)
+        if self._ended:
             self._unpack.finish()
-        return self._unpack(raw)
+        return self._unpack.read()
 
     def close(self) -> None:
         """Close what was opened here."""
@@ -236,11 +258,22 @@ class PipeFeed(Feed):
             self._own = None
 
 
-def _opened(path: Path) -> Any:
-    try:
-        return open(path, "rb")
+_FLOWING = {stat.S_IFIFO: "named pipe", stat.S_IFCHR: "device", stat.S_IFSOCK: "socket"}
+"""What has a name but cannot be wound back."""
+
+
+def opened(path: Path) -> Any:
+    """Return a file that can be wound back, open; raise SourceError where it is none."""
+    try:  # a pipe that took a file's place must not be waited for, where nobody can stop
+        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError as error:
         raise SourceError(f"{path}: cannot be read: {error.strerror}.") from None
+    kinds = {stat.S_IFDIR: "directory", **_FLOWING}
+    kind = kinds.get(stat.S_IFMT(os.fstat(number).st_mode))
+    if kind is not None:
+        os.close(number)
+        raise SourceError(f"{path} is a {kind}, where a file was to be read.")
+    return open(number, "rb")
 
 
 def flows(path: str | Path) -> bool:
@@ -252,10 +285,18 @@ def flows(path: str | Path) -> bool:
     (True, False)
     """
     try:
-        mode = os.stat(path).st_mode
+        return stat.S_IFMT(os.stat(path).st_mode) in _FLOWING
     except OSError:
         return False
-    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode)
+
+
+@contextlib.contextmanager
+def readable(name: str) -> Iterator[None]:
+    """An error of the disk, or of whatever a source lies on, is told as the source's own."""
+    try:
+        yield
+    except OSError as error:
+        raise SourceError(f"{name}: cannot be read: {error.strerror or error}.") from None
 
 
 def _opened_pipe(path: str | Path) -> int:

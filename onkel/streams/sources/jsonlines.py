@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -15,6 +17,8 @@ from onkel.streams.sources.values import BadRow
 
 Array = NDArray[Any]
 
+WIDEST = 100_000
+"""As many columns as a line of a mebibyte can hold; more come of rows that share no names."""
 _PLAIN = {int, float, bool, type(None)}
 
 
@@ -65,10 +69,24 @@ class JsonLines(Decoder):
                 names |= dict.fromkeys(_object(line))
             except BadRow:
                 continue
+        if len(names) > WIDEST:
+            raise SourceError(
+                f"The first rows have {len(names)} names, and {WIDEST} columns are the most: it "
+                "seems that something is used as a name that should be a value."
+            )
         if not names:
             raise SourceError('There is no JSON object in the first lines, such as {"a": 1.5}.')
         self._names = list(names)
         return 0
+
+    def columns(self, lines: list[bytes]) -> list[Sequence[Any]]:
+        """Return what each column holds in the first rows, without what rows leave out."""
+        found: dict[str, list[Any]] = {name: [] for name in self.names}
+        for line in lines:
+            with contextlib.suppress(BadRow):
+                for name, value in _object(line).items():
+                    found[name].append(value)
+        return list(found.values())
 
     def cells(self, line: bytes) -> list[Any]:
         """Return one row's values, None where there is none."""
@@ -80,18 +98,39 @@ class JsonLines(Decoder):
         objects = self._many(lines)
         if objects is None or len(objects) != len(lines):
             return None
-        X = np.empty((len(lines), len(wanted.features)))
-        for i, j in enumerate(wanted.features):
-            name = self.names[j]
-            column = [found.get(name) for found in objects]
-            if not set(map(type, column)) <= _PLAIN:
-                return None
-            try:
-                X[:, i] = np.array(column, float)
-            except OverflowError:
-                return None
+        features = [self.names[j] for j in wanted.features]
+        sparse = 4 * sum(map(len, objects)) < len(objects) * len(features)
+        try:
+            X = (_scattered if sparse else _dense)(objects, features)
+        except OverflowError:
+            return None
+        if X is None:
+            return None
         names = {role: self.names[at] for role, at in wanted.others.items()}
         return X, {role: [found.get(name) for found in objects] for role, name in names.items()}
+
+
+def _dense(objects: list[dict[str, Any]], names: list[str]) -> Array | None:
+    """Return numbers column by column; None where there is something else."""
+    X = np.empty((len(objects), len(names)))
+    for j, name in enumerate(names):
+        column = [found.get(name) for found in objects]
+        if not set(map(type, column)) <= _PLAIN:
+            return None
+        X[:, j] = np.array(column, float)
+    return X
+
+
+def _scattered(objects: list[dict[str, Any]], names: list[str]) -> Array | None:
+    """Return the same of rows that leave most names out: what they hold is what it costs."""
+    X = np.full((len(objects), len(names)), np.nan)
+    place = {name: j for j, name in enumerate(names)}
+    for i, found in enumerate(objects):
+        for name in found.keys() & place.keys():
+            if type(found[name]) not in _PLAIN:
+                return None
+            X[i, place[name]] = np.nan if found[name] is None else float(found[name])
+    return X
 
 
 def _object(line: bytes) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from onkel.streams.sources.decoder import Wanted
 from onkel.streams.sources.jsonlines import JsonLines
 from onkel.streams.sources.schema import SAMPLE, Roles, Schema, SourceError
 from onkel.streams.sources.source import Source
-from onkel.streams.sources.values import BadRow
 from onkel.streams.sources.waiting import Waiting
 
 Array = NDArray[Any]
@@ -60,13 +59,7 @@ class Kafka(Source):
                 raise waiting.nothing()
         values = [message.value() or b"" for message in self._held]
         self._decoder.start(values)
-        rows = []
-        for value in values:
-            try:
-                rows.append(self._decoder.cells(value))
-            except BadRow:
-                continue
-        return Schema.infer(self._decoder.names, rows, roles)
+        return Schema.of(self._decoder.names, self._decoder.columns(values), roles)
 
     def _messages(self, most: int) -> list[Any]:
         found, self._held = self._held[:most], self._held[most:]

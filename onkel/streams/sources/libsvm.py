@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
+from collections.abc import Sequence
 from typing import Any
 
 from onkel.streams.sources import values
@@ -62,14 +65,33 @@ class LibSvm(Decoder):
             self.features = largest
         return 0
 
+    def columns(self, lines: list[bytes]) -> list[Sequence[Any]]:
+        """Return what each column holds in the first rows; 0 stands for all that they leave out."""
+        assert self.features is not None
+        labels: list[Any] = []
+        found: list[list[float | None]] = [[0.0] for _ in range(self.features)]
+        for line in lines:
+            with contextlib.suppress(BadRow):
+                label, row = self._fitting(line)
+                labels.append(label)
+                for index, value in row.items():
+                    found[index - 1].append(None if math.isnan(value) else value)
+        return [labels, *found]
+
+    def _fitting(self, line: bytes) -> tuple[str, dict[int, float]]:
+        assert self.features is not None
+        label, found = _parse(line)
+        largest = max(found, default=0)
+        if largest > self.features:
+            raise BadRow(f"index {largest}, but there are {self.features} features (--features)")
+        return label, found
+
     def cells(self, line: bytes) -> list[Any]:
         """Return the label and all features."""
-        label, found = _parse(line)
         assert self.features is not None
+        label, found = self._fitting(line)
         row = [0.0] * self.features
         for index, value in found.items():
-            if index > self.features:
-                raise BadRow(f"index {index}, but there are {self.features} features (--features)")
             row[index - 1] = value
         return [label, *row]
 

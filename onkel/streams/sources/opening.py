@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
@@ -10,7 +10,8 @@ from typing import Any
 from onkel.streams.sources.assemble import Rules
 from onkel.streams.sources.decoder import Decoder
 from onkel.streams.sources.delimited import Delimited
-from onkel.streams.sources.feed import Feed, FileFeed, GrowingFeed, PipeFeed, flows
+from onkel.streams.sources.feed import Feed, FileFeed, PipeFeed, flows, readable
+from onkel.streams.sources.growing import GrowingFeed
 from onkel.streams.sources.jsonlines import JsonLines
 from onkel.streams.sources.libsvm import LibSvm
 from onkel.streams.sources.lines import LONGEST
@@ -45,6 +46,9 @@ class Reading:
     rules: Rules = field(default_factory=Rules)
     idle: float | None = None
     """A live source that brings nothing for so many seconds before its first row has none."""
+    durable: bool = False
+    """Whether a later run goes on from a position, as those with a state do: what was read is then
+    known by a checksum, and a last line without an end is left for that run."""
     stop: Callable[[], bool] | None = None
     """Asked while the first rows are waited for: True raises `Stopped`."""
 
@@ -75,7 +79,15 @@ def open_source(
     [[[1.0, 2.0], [3.0, 4.0]]]
     >>> source.close()
     """
-    reading = reading or Reading()
+    with readable(name):
+        source = _opened(name, reading or Reading(), memo, position)
+    source.name = name
+    return source
+
+
+def _opened(
+    name: str, reading: Reading, memo: dict[str, Any] | None, position: dict[str, Any] | None
+) -> Source:
     schema = Schema.from_dict(memo["schema"]) if memo else None
     waiting = Waiting(reading.idle, reading.stop)
     kind = memo["format"] if memo else reading.format or _format_of(name)
@@ -83,7 +95,9 @@ def open_source(
         from onkel.streams.sources.parquet import Parquet
 
         _check_parquet(name, reading)
-        return Parquet(name, reading.roles, reading.size, position, schema, reading.rules)
+        return Parquet(
+            name, reading.roles, reading.size, position, schema, reading.rules, reading.durable
+        )
     if name.startswith("kafka://"):
         from onkel.streams.sources.kafka import Kafka
 
@@ -98,7 +112,7 @@ def open_source(
     known = position if not isinstance(feed, PipeFeed) or reading.replay else _row_only(position)
     source = TextSource(
         feed, decoder, reading.roles, reading.size, known, schema, reading.longest,
-        reading.patience, reading.rules, waiting,
+        reading.patience, reading.rules, waiting, reading.durable,
     )  # fmt: skip
     source.format = kind if kind is not None else _sniffed(decoder)
     return source
@@ -121,9 +135,13 @@ def _feed(name: str, reading: Reading, position: dict[str, Any] | None) -> Feed:
     if name == "-" or flows(name):
         if reading.follow:
             raise SourceError("--follow is for files; a pipe is followed anyway.")
-        skip = position["offset"] if position and reading.replay else 0
-        return PipeFeed(skip, path=None if name == "-" else name)
-    return GrowingFeed(name, position) if reading.follow else FileFeed(name, position)
+        again = reading.replay
+        return PipeFeed(
+            path=None if name == "-" else name, position=position if again else None,
+            durable=again and reading.durable,
+        )  # fmt: skip
+    kind = GrowingFeed if reading.follow else FileFeed
+    return kind(name, position, reading.durable)
 
 
 def _format_of(name: str) -> str | None:
@@ -175,6 +193,9 @@ class _ByFirstByte(Decoder):
 
     def cells(self, line: bytes) -> list[Any]:
         return self.own.cells(line)
+
+    def columns(self, lines: list[bytes]) -> list[Sequence[Any]]:
+        return self.own.columns(lines)
 
     def fast(self, lines: list[bytes], wanted: Any) -> Any:
         return self.own.fast(lines, wanted)

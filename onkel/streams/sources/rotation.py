@@ -23,6 +23,12 @@ def fingerprint(file: Any, size: int = PRINT) -> tuple[int, str]:
     return len(head), hashlib.sha256(head).hexdigest()[:16]
 
 
+def digest(path: Path) -> str:
+    """Return a digest of a whole file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:32]
+
+
 def agrees(file: Any, position: dict[str, Any]) -> bool:
     """Whether a file begins as the one that a position belongs to."""
     known = position.get("head", 0), position.get("digest")
@@ -35,6 +41,19 @@ def located(path: Path, position: dict[str, Any]) -> Path | None:
     same = [other for other, found in beside if found.st_ino == position.get("inode")]
     copies = [other for other, _ in beside if other == path or _added(path, other)]
     return next(iter(same + copies), None)
+
+
+def copied(path: Path, offset: int, before: bytes) -> Path | None:
+    """Return a file that rotation has left and that has these bytes before an offset.
+
+    What a file was copied to before it was cut: the rows behind the offset are there only.
+    """
+    start = offset - len(before)
+    for other, _ in _beside(path):
+        with contextlib.suppress(OSError), open(other, "rb") as file:
+            if _added(path, other) and os.pread(file.fileno(), len(before), start) == before:
+                return other
+    return None
 
 
 def following(path: Path, finished: os.stat_result) -> tuple[Path, list[str]]:

@@ -8,12 +8,11 @@ from typing import Any
 from numpy.typing import NDArray
 
 from onkel.streams.sources.assemble import Rules, assemble
-from onkel.streams.sources.block import Block, next_cut, rows_for
+from onkel.streams.sources.block import Block, most_rows, next_cut, rows_for
 from onkel.streams.sources.decoder import Cells, Decoder, Wanted, cr_alone
-from onkel.streams.sources.feed import Feed
+from onkel.streams.sources.feed import Feed, readable
 from onkel.streams.sources.lines import LONGEST, Lines, Taken, Unfit
 from onkel.streams.sources.schema import SAMPLE, Roles, Schema, SourceError
-from onkel.streams.sources.values import BadRow
 from onkel.streams.sources.waiting import Waiting
 
 Array = NDArray[Any]
@@ -28,6 +27,8 @@ class Source:
     format: str
     live = False
     """Whether more rows may come later."""
+    name = "-"
+    """What was opened."""
     size: int | None
     """Blocks end at multiples of it; None: the number of features tells."""
     _row = 0
@@ -35,7 +36,8 @@ class Source:
 
     def _left(self) -> int:
         """Return how many rows the present block may still have."""
-        size = self.size or rows_for(len(self.schema.features))
+        features = len(self.schema.features)
+        size = min(self.size or rows_for(features), most_rows(features))
         return next_cut(self._row, size) - self._row
 
     def blocks(self) -> Iterator[Block | None]:
@@ -81,19 +83,22 @@ class TextSource(Source):
         Which rows count as broken although they could be read.
     waiting : Waiting
         How long the first rows are waited for.
+    durable : bool
+        Whether a later run goes on from a block's position; it gets a last line without an end.
     """
 
     def __init__(
         self, feed: Feed, decoder: Decoder, roles: Roles, size: int | None = None,
         position: dict[str, Any] | None = None, schema: Schema | None = None,
         longest: int = LONGEST, patience: float = 0.2, rules: Rules | None = None,
-        waiting: Waiting | None = None,
+        waiting: Waiting | None = None, durable: bool = False,
     ) -> None:  # fmt: skip
         self.feed, self.decoder, self.size, self.patience = feed, decoder, size, patience
         self.live, self._rules = feed.live, rules
         at = position or {}
         is_open = decoder.is_open if decoder.multiline else None
-        self._lines = Lines(feed, at.get("line", 0) if feed.offset else 0, is_open, longest)
+        line, hold = at.get("line", 0) if feed.offset else 0, durable and feed.returns
+        self._lines = Lines(feed, line, is_open, longest, hold)
         self._row = at.get("row", 0)
         self._clock = {k: v for k, v in at.items() if k == "clock"}
         self._maybe_header = self._lines.offset == 0
@@ -123,25 +128,23 @@ class TextSource(Source):
                 raise waiting.nothing()
             if self._over:
                 break
-        rows = []
-        for line in self._sample:
-            try:
-                rows.append(self.decoder.cells(line))
-            except BadRow:
-                continue
-        self.schema = Schema.infer(self.decoder.names, rows, roles)
+        columns = self.decoder.columns(self._sample)
+        self.schema = Schema.of(self.decoder.names, columns, roles)
 
     def _first_lines(self) -> list[bytes]:
         found = self._lines.look(SAMPLE, self.patience)
         lines = [line for line in found if type(line) is not Unfit]
         if not lines and found and isinstance(found[0], Unfit):
             raise SourceError(f"No line can be read: {found[0].reason}.{cr_alone(found[0])}")
+        if not lines and self._lines.held:
+            raise SourceError("There is no line yet that is finished: the first has no line end.")
         lines[:1] = [line.removeprefix(MARK) for line in lines[:1]]
         return lines
 
     def sample(self) -> Array:
         """Return the numbers of the first rows."""
-        return self.decoder.decode(self._sample, self._wanted).X
+        most = most_rows(len(self.schema.features))
+        return self.decoder.decode(self._sample[:most], self._wanted).X
 
     def memo(self) -> dict[str, Any]:
         """Return format, schema, and what the decoder knows."""
@@ -151,6 +154,10 @@ class TextSource(Source):
 
     def blocks(self) -> Iterator[Block | None]:
         """Yield blocks; None where nothing is there now."""
+        with readable(self.name):
+            yield from self._blocks()
+
+    def _blocks(self) -> Iterator[Block | None]:
         while not self._over:
             taken = self._take(self._left())
             if taken.lines:
@@ -175,7 +182,7 @@ class TextSource(Source):
                 return self._take(most)
         more = self._lines.take(most - 1, self.patience) if most > 1 else Taken()
         lines, numbers = first.lines + more.lines, first.numbers + more.numbers
-        return Taken(lines, numbers, first.size + more.size, more.ended)
+        return Taken(lines, numbers, first.weight + more.weight, more.ended)
 
     def _block(self, taken: Taken) -> Block:
         cells: Cells = self.decoder.decode(taken.lines, self._wanted)
@@ -191,7 +198,9 @@ class TextSource(Source):
 
     def warnings(self) -> list[str]:
         """Return what is to be said about columns, and about files that were not read."""
-        return self.schema.warnings() + self.feed.notes
+        held = self._lines.held
+        left = f"the last line ({held} bytes) has no line end: it is left for the next run"
+        return self.schema.warnings() + self.feed.notes + [left] * bool(held)
 
     def close(self) -> None:
         """Close the feed."""

@@ -1,4 +1,8 @@
-"""Compressed bytes made plain as they come: gzip, bzip2, xz and (with its library) Zstandard."""
+"""Compressed bytes made plain, a piece at a time: gzip, bzip2, xz and (with its library) Zstandard.
+
+A few packed bytes may stand for gigabytes: what is made at once is bounded, whatever they hold, and
+so is the memory that a file may ask for to be unpacked.
+"""
 
 from __future__ import annotations
 
@@ -11,23 +15,80 @@ from typing import Any
 from onkel.streams.sources.schema import SourceError
 
 LONGEST_MAGIC = 6
+PIECE = 2**20
+"""So many plain bytes are made at once."""
+MEMORY = 2**27
+"""Bytes that a dictionary (xz) or a window (Zstandard) may take; ``xz -9`` takes half of it."""
+_SLICE = 2**14
+"""Packed bytes are handed over in so many: what a file's end leaves of them is copied."""
 
 
-def _zstd() -> Any:
-    try:
-        import zstandard
-    except ImportError:
-        raise SourceError(
-            "Zstandard needs a library: pip install zstandard. Or unpack it: zstd -dc FILE | onkel"
-        ) from None
-    return zstandard.ZstdDecompressor().decompressobj()
+class _Gzip:
+    """zlib's decompressor with the manners of the others."""
+
+    def __init__(self) -> None:
+        self._inner = zlib.decompressobj(wbits=31)
+        self.needs_input = True
+
+    def decompress(self, packed: bytes, most: int) -> bytes:
+        plain = self._inner.decompress(self._inner.unconsumed_tail + packed, most)
+        self.needs_input = len(plain) < most and not self._inner.unconsumed_tail
+        return plain
+
+    @property
+    def eof(self) -> bool:
+        return self._inner.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._inner.unused_data
+
+
+class _Zstd:
+    """Zstandard's decompressor, which knows no bound: it gets so little that it has one."""
+
+    STEP = 1024
+    """A block of 128 KiB is four bytes at least: 32 MiB come of so many."""
+    needs_input = True
+
+    def __init__(self) -> None:
+        try:
+            import zstandard
+        except ImportError:
+            raise SourceError(
+                "Zstandard needs a library: pip install zstandard. Or unpack it: "
+                "zstd -dc FILE | onkel"
+            ) from None
+        self._inner = zstandard.ZstdDecompressor(max_window_size=MEMORY).decompressobj()
+        self._packed, self._at = b"", 0
+        self._plain, self._given = b"", 0
+
+    def decompress(self, packed: bytes, most: int) -> bytes:
+        if packed:
+            self._packed, self._at = packed, 0
+        if self._given == len(self._plain):
+            step = self._packed[self._at : self._at + self.STEP]
+            self._plain, self._given = self._inner.decompress(step), 0
+            self._at += len(step)
+        plain = self._plain[self._given : self._given + most]
+        self._given += len(plain)
+        self.needs_input = self._given == len(self._plain) and self._at >= len(self._packed)
+        return plain
+
+    @property
+    def eof(self) -> bool:
+        return bool(self._inner.eof) and self._given == len(self._plain)
+
+    @property
+    def unused_data(self) -> bytes:
+        return bytes(self._inner.unused_data) + self._packed[self._at :]
 
 
 _KINDS: dict[bytes, Callable[[], Any]] = {
-    b"\x1f\x8b": lambda: zlib.decompressobj(wbits=31),
+    b"\x1f\x8b": _Gzip,
     b"BZh": bz2.BZ2Decompressor,
-    b"\xfd7zXZ\x00": lzma.LZMADecompressor,
-    b"\x28\xb5\x2f\xfd": _zstd,
+    b"\xfd7zXZ\x00": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MEMORY),
+    b"\x28\xb5\x2f\xfd": _Zstd,
 }
 
 
@@ -44,31 +105,57 @@ class Unpack:
     >>> import gzip
     >>> packed = gzip.compress(b"a,b") + gzip.compress(b",c")
     >>> unpack = Unpack(kind_of(packed[:6]))
-    >>> unpack(packed[:10]) + unpack(packed[10:]), unpack.whole
-    (b'a,b,c', True)
+    >>> unpack.add(packed)
+    >>> unpack.read(), unpack.read(), unpack.whole
+    (b'a,b,c', b'', True)
     """
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make, self._now, self.whole = make, make(), False
+        self._packed, self._at = b"", 0
 
-    def __call__(self, packed: bytes) -> bytes:
-        """Return what these bytes hold."""
-        plain = []
-        while packed:
-            if self.whole:
-                packed = packed.lstrip(b"\0")  # tapes and some programs pad with zeros
-                if not packed:
-                    break
-                self._now, self.whole = self._make(), False
-            try:
-                plain.append(self._now.decompress(packed))
-            except Exception as error:  # each library has exceptions of its own
-                raise SourceError(f"The compressed source is damaged: {error}.") from None
-            self.whole = bool(self._now.eof)
-            packed = self._now.unused_data if self.whole else b""
+    def add(self, packed: bytes) -> None:
+        """Take more, once `read` has returned nothing."""
+        self._packed, self._at = self._packed[self._at :] + packed, 0
+
+    def read(self) -> bytes:
+        """Return the next plain bytes, up to a piece; none where more packed ones are needed."""
+        plain, left = [], PIECE
+        while left > 0 and self._has_more():
+            plain.append(self._step(left))
+            left -= len(plain[-1])
         return b"".join(plain)
+
+    def _has_more(self) -> bool:
+        if self.whole:  # tapes and some programs pad with zeros
+            while self._packed.startswith(b"\0", self._at):
+                rest = self._packed[self._at : self._at + _SLICE]
+                self._at += len(rest) - len(rest.lstrip(b"\0"))
+        return self._at < len(self._packed) or not (self.whole or self._now.needs_input)
+
+    def _step(self, most: int) -> bytes:
+        if self.whole:
+            self._now, self.whole = self._make(), False
+        given = self._packed[self._at : self._at + _SLICE] if self._now.needs_input else b""
+        self._at += len(given)
+        try:
+            plain: bytes = self._now.decompress(given, most)
+        except Exception as error:  # each library has exceptions of its own
+            raise _refusal(error) from None
+        if self._now.eof:
+            self.whole, self._at = True, self._at - len(self._now.unused_data)
+        return plain
 
     def finish(self) -> None:
         """Raise if the end came in the middle."""
         if not self.whole:
             raise SourceError("The compressed source ends in the middle: it was cut off.")
+
+
+def _refusal(error: Exception) -> SourceError:
+    if "memory" in str(error).lower():
+        return SourceError(
+            f"To unpack the source takes more than {MEMORY >> 20} MiB of memory: {error}. Unpack "
+            "it before it is read: xz -dc FILE | onkel, or zstd --long=31 -dc FILE | onkel."
+        )
+    return SourceError(f"The compressed source is damaged: {error}.")

@@ -5,26 +5,41 @@ from __future__ import annotations
 import datetime
 import math
 import re
+from dataclasses import dataclass
 from typing import Any
 
-from onkel.inputs import LARGEST
+from onkel.inputs import EXACT, LARGEST
 
 MISSING = (
     "", "NA", "N/A", "NaN", "nan", "NAN", "null", "NULL", "None", "none", "?", "-",
 )  # fmt: skip
 """What stands for a number that is not there."""
 _MISSING = frozenset(MISSING)
+_DIGITS = re.compile(r"[+-]?[0-9]{1,40}")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
-LARGEST_LABEL = 2**53
-"""Up to here a whole number is exact, however it was written."""
+LARGEST_LABEL = 2**63 - 1
+"""Of labels that are whole numbers: what fits into 64 bits."""
+LONGEST_LABEL = 1000
+"""Characters of a label: a longer one is a text that stands in the wrong column."""
 LARGEST_TARGET = 1e150
 """What a regression accepts."""
 
 
 class BadRow(ValueError):
     """A row that cannot be read; the message is the reason."""
+
+
+@dataclass(frozen=True)
+class Odd:
+    """A cell that holds what nobody can use, and what that is."""
+
+    what: str
+
+
+def _kind_of(value: Any) -> str:
+    return value.what if isinstance(value, Odd) else type(value).__name__
 
 
 def is_missing(value: Any) -> bool:
@@ -35,9 +50,9 @@ def is_missing(value: Any) -> bool:
     >>> is_missing(" NA "), is_missing(None), is_missing(0.0)
     (True, True, False)
     """
-    if value is None:
-        return True
-    return isinstance(value, str) and value.strip() in _MISSING
+    if isinstance(value, str):
+        return value.strip() in _MISSING
+    return value is None or (isinstance(value, float) and value != value)
 
 
 def number(value: Any, column: str = "?") -> float:
@@ -55,14 +70,14 @@ def number(value: Any, column: str = "?") -> float:
         if not _NUMBER.fullmatch(text):
             raise BadRow(f"column {column!r}: {text[:40]!r} is no number")
         return _in_range(float(text), column)
-    if value is None:
+    if value is None or value != value:
         return math.nan
     if isinstance(value, (int, float)):
         try:
             return _in_range(float(value), column)
         except OverflowError:
             raise BadRow(f"column {column!r}: a number too large") from None
-    raise BadRow(f"column {column!r}: {type(value).__name__} where a number was expected")
+    raise BadRow(f"column {column!r}: {_kind_of(value)} where a number was expected")
 
 
 def _in_range(value: float, column: str) -> float:
@@ -79,12 +94,17 @@ def target(value: Any, column: str = "?") -> float:
     return found
 
 
+def number_or_nan(value: Any) -> float:
+    """Return a cell as a number, NaN where it holds nothing or something else."""
+    try:
+        return number(value)
+    except BadRow:
+        return math.nan
+
+
 def is_number(value: Any) -> bool:
     """Whether a cell holds a number (nothing is none)."""
-    try:
-        return not is_missing(value) and not math.isnan(number(value))
-    except BadRow:
-        return False
+    return not math.isnan(number_or_nan(value))
 
 
 def seconds(value: Any, column: str = "?") -> float:
@@ -119,16 +139,39 @@ def label(value: Any, whole: bool, column: str = "?") -> Any:
     >>> label("1", whole=True), label(" cat ", whole=False), label("", whole=False)
     (1, 'cat', None)
     """
-    if value is None or (isinstance(value, str) and (not value.strip() or is_missing(value))):
+    if is_missing(value):
         return None
     if not whole:
-        return _text(value, column)
+        return _label(value, column)
+    found = _whole(value, column)
+    if not -LARGEST_LABEL <= found <= LARGEST_LABEL:
+        bits = found.bit_length() + 1
+        raise BadRow(f"column {column!r}: a whole number of {bits} bits is no label; 64 are taken")
+    return found
+
+
+def _whole(value: Any, column: str) -> int:
+    """Return a whole number; as it is written, if it is written without a point."""
+    if isinstance(value, str) and _DIGITS.fullmatch(value.strip()):
+        return int(value)
+    if isinstance(value, int):
+        return int(value)
     found = number(value, column)
-    if abs(found) > LARGEST_LABEL:
-        raise BadRow(f"column {column!r}: {found!r} is no label; whole numbers go up to 2**53")
     if found != int(found):
         raise BadRow(f"column {column!r}: {found!r} is no label; the others are whole numbers")
+    if abs(found) >= EXACT:
+        raise BadRow(f"column {column!r}: {found!r} is no label; with a point they go up to 2**53")
     return int(found)
+
+
+def _label(value: Any, column: str) -> str:
+    found = _text(value, column)
+    if len(found) > LONGEST_LABEL:
+        raise BadRow(
+            f"column {column!r}: a label of {len(found)} characters; up to {LONGEST_LABEL} are "
+            "taken"
+        )
+    return found
 
 
 def _text(value: Any, column: str) -> str:
@@ -138,7 +181,7 @@ def _text(value: Any, column: str) -> str:
         return "true" if value else "false"
     if isinstance(value, (int, float)):
         return repr(value)
-    raise BadRow(f"column {column!r}: {type(value).__name__} where a label was expected")
+    raise BadRow(f"column {column!r}: {_kind_of(value)} where a label was expected")
 
 
 def key(value: Any, column: str = "?") -> str:

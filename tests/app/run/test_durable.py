@@ -17,17 +17,19 @@ import numpy as np
 import pytest
 
 pytest.importorskip("click", reason="needs click: pip install onkel[cli]")
-from helpers.runs_of import begin, command, environment, json_lines, write_rows
+from helpers.dying import POINTS
+from helpers.runs_of import begin, command, json_lines, write_rows
 from helpers.sizes import size
 
 from onkel.app.errors import OutputProblem, StateProblem
-from onkel.app.run import faults
-from onkel.app.run.checkpoint import Checkpoint, State
-from onkel.app.run.outputs import FileSink
+from onkel.app.run import outputs
+from onkel.app.run.checkpoint import State
+from onkel.app.run.ledger import Checkpoint
 from onkel.app.run.store import read
 
 ROWS, BLOCK = size((1500, 64), (3000, 128))  # as many blocks
 HOW = ["--window", 200, "--block", BLOCK, "--every", 0, "--nu", 0.05, "--explain", "auto"]
+WHO = f"process {os.getpid()}" if os.path.exists("/proc/locks") else "another process"
 
 
 @pytest.fixture(scope="module")
@@ -57,15 +59,15 @@ def results(folder: Path) -> tuple[bytes, bytes]:
     return (folder / "out").read_bytes(), (folder / "s" / "dead_letters.jsonl").read_bytes()
 
 
-def run(rows: Path, folder: Path, *more, **env: str):
+def run(rows: Path, folder: Path, *more, dies: str = ""):
     words = ["detect", rows, "--state", folder / "s", "-o", folder / "out", *HOW, *more]
-    return command(*words, env=environment(**env))
+    return command(*words, dies=dies)
 
 
-@pytest.mark.parametrize("point", size(("model", "before-commit"), faults.POINTS))
+@pytest.mark.parametrize("point", size(("model", "before-commit"), POINTS))
 @pytest.mark.parametrize("count", size([5], [1, 5]))
 def test_a_death_at_a_chosen_moment_changes_nothing(rows, uncut, tmp_path, point, count) -> None:
-    assert run(rows, tmp_path, ONKEL_FAULT=f"{point}:{count}").returncode == -signal.SIGKILL
+    assert run(rows, tmp_path, dies=f"{point}:{count}").returncode == -signal.SIGKILL
     done = run(rows, tmp_path)
     assert done.returncode == 0, done.stderr
     assert results(tmp_path) == uncut
@@ -73,8 +75,8 @@ def test_a_death_at_a_chosen_moment_changes_nothing(rows, uncut, tmp_path, point
 
 @pytest.mark.long
 def test_deaths_one_after_another(rows, uncut, tmp_path) -> None:
-    for i, point in enumerate(faults.POINTS * 2):
-        run(rows, tmp_path, ONKEL_FAULT=f"{point}:{1 + i % 3}")
+    for i, point in enumerate(POINTS * 2):
+        run(rows, tmp_path, dies=f"{point}:{1 + i % 3}")
     assert run(rows, tmp_path).returncode == 0
     assert results(tmp_path) == uncut
 
@@ -100,7 +102,7 @@ def test_models_by_key_survive_too(rows, tmp_path) -> None:
     cut.mkdir()
     assert run(rows, whole, *more).returncode == 0
     for point, count in (("model", 40), ("before-commit", 3), ("output", 9), ("cleanup", 2)):
-        run(rows, cut, *more, ONKEL_FAULT=f"{point}:{count}")
+        run(rows, cut, *more, dies=f"{point}:{count}")
     assert run(rows, cut, *more).returncode == 0
     assert results(cut) == results(whole)
 
@@ -109,9 +111,9 @@ def test_models_by_key_survive_too(rows, tmp_path) -> None:
 def test_a_newest_model_that_the_disk_lost_costs_one_generation(
     rows, uncut, tmp_path, harm
 ) -> None:
-    assert run(rows, tmp_path, ONKEL_FAULT="output:14").returncode == -signal.SIGKILL
+    assert run(rows, tmp_path, dies="output:14").returncode == -signal.SIGKILL
     newest = max((tmp_path / "s").glob("models-*"), key=lambda p: int(p.stem.split("-")[1]))
-    generation = State(tmp_path / "s", writable=False).checkpoints()[0].generation
+    generation = State(tmp_path / "s", writable=False).kept()[0].checkpoint.generation
     assert newest.stem == f"models-{generation}"
     data = newest.read_bytes()
     if harm == "missing":
@@ -127,7 +129,7 @@ def test_a_newest_model_that_the_disk_lost_costs_one_generation(
 @pytest.mark.long
 def test_a_damaged_model_of_a_key_is_named(rows, tmp_path) -> None:
     more = ["--key", "who", "--models-in-memory", 3]
-    assert run(rows, tmp_path, *more, ONKEL_FAULT="output:9").returncode == -signal.SIGKILL
+    assert run(rows, tmp_path, *more, dies="output:9").returncode == -signal.SIGKILL
     for path in (tmp_path / "s").glob("models-*"):
         data = bytearray(path.read_bytes())
         data[::50] = bytes(b ^ 1 for b in data[::50])
@@ -137,7 +139,7 @@ def test_a_damaged_model_of_a_key_is_named(rows, tmp_path) -> None:
 
 
 def test_a_state_without_any_whole_model_is_refused(rows, tmp_path) -> None:
-    run(rows, tmp_path, ONKEL_FAULT="output:14")
+    run(rows, tmp_path, dies="output:14")
     before = (tmp_path / "out").read_bytes()
     for path in (tmp_path / "s").glob("models-*"):
         path.write_bytes(b"nothing")
@@ -147,7 +149,7 @@ def test_a_state_without_any_whole_model_is_refused(rows, tmp_path) -> None:
 
 
 def test_an_output_that_was_cut_or_lost_is_noticed(rows, tmp_path) -> None:
-    run(rows, tmp_path, ONKEL_FAULT="output:14")
+    run(rows, tmp_path, dies="output:14")
     (tmp_path / "out").write_bytes(b"")
     done = run(rows, tmp_path)
     assert done.returncode == 4 and "bytes written to it" in done.stderr
@@ -156,7 +158,7 @@ def test_an_output_that_was_cut_or_lost_is_noticed(rows, tmp_path) -> None:
 def test_two_processes_are_refused(rows, tmp_path) -> None:
     state = State(tmp_path / "s")
     done = run(rows, tmp_path)
-    assert done.returncode == 4 and "in use by another process" in done.stderr
+    assert done.returncode == 4 and f"in use by {WHO}" in done.stderr
     with pytest.raises(StateProblem):
         State(tmp_path / "s")
     state.close()
@@ -177,7 +179,7 @@ def test_other_settings_are_refused_by_name(rows, tmp_path) -> None:
 def test_a_run_that_never_began_binds_nobody(rows, tmp_path) -> None:
     assert run(tmp_path / "none.csv", tmp_path, "--nu", 0.3).returncode == 3
     assert run(rows, tmp_path, "--target", 1).returncode == 2
-    assert run(rows, tmp_path, ONKEL_FAULT="output:1").returncode == -signal.SIGKILL
+    assert run(rows, tmp_path, dies="output:1").returncode == -signal.SIGKILL
     assert run(rows, tmp_path, "--nu", 0.01).returncode == 0
 
 
@@ -241,7 +243,7 @@ def test_a_pipe_that_begins_anew_skips_what_is_known(rows, uncut, tmp_path) -> N
     ]
     for fault in ("output:7", "before-commit:9"):
         with open(rows) as file:
-            done = command(*words, "--replay", stdin=file, env=environment(ONKEL_FAULT=fault))
+            done = command(*words, "--replay", stdin=file, dies=fault)
             assert done.returncode == -signal.SIGKILL
     with open(rows) as file:
         assert command(*words, "--replay", stdin=file).returncode == 0
@@ -254,9 +256,8 @@ def test_a_pipe_that_begins_anew_skips_what_is_known(rows, uncut, tmp_path) -> N
 class Full:
     """A file on a disk that takes so many bytes and no more."""
 
-    def __init__(self, path, mode, buffering=-1) -> None:
-        self._file = open(path, mode, buffering=0)  # noqa: SIM115
-        self.left = 1000
+    def __init__(self, file) -> None:
+        self._file, self.left = file, 1000
 
     def write(self, data) -> int:
         if not self.left:
@@ -274,9 +275,9 @@ def test_a_full_disk_stops_the_run_and_a_restart_continues(
 ) -> None:
     from onkel.app import conduct
 
-    sink = FileSink.__init__
+    opened = outputs.opened
     with monkeypatch.context() as patched:
-        patched.setattr(FileSink, "__init__", lambda s, *a: sink(s, *a, opener=Full))
+        patched.setattr(outputs, "opened", lambda *how: Full(opened(*how)))
         options = _options(tmp_path)
         with pytest.raises(OutputProblem, match="No space left on device"):
             conduct.run("detect", str(rows), options)
@@ -315,9 +316,10 @@ def test_two_generations_are_kept_and_nothing_else(tmp_path) -> None:
     assert state.store.get("a") == b"a4" and state.store.get("b") == b"b"
     files = sorted(p.name for p in tmp_path.glob("models-*"))
     assert files == ["models-2.onkel", "models-4.onkel", "models-5.onkel"]
-    assert [c.position for c in state.checkpoints()] == [{"row": 4}, {"row": 3}]
-    before = {key: read(tmp_path, place) for key, place in state.places(4).items()}
-    assert before == {"a": b"a3", "b": b"b"}
+    newest, before = State(tmp_path, writable=False).kept()
+    assert newest.checkpoint.position == {"row": 4} and before.checkpoint.position == {"row": 3}
+    held = {key: read(tmp_path, place) for key, place in before.places.items()}
+    assert held == {"a": b"a3", "b": b"b"}
     state.close()
     shutil.rmtree(tmp_path / "gone", ignore_errors=True)
     with pytest.raises(StateProblem, match="no state"):

@@ -21,7 +21,7 @@ from onkel.streams.sources import Block, next_cut
 def kept(folder) -> Counters:
     state = State(str(folder), writable=False)
     try:
-        return Counters.from_dict(json.loads(json.dumps(state.checkpoints()[0].counters)))
+        return Counters.from_dict(json.loads(json.dumps(state.kept()[0].checkpoint.counters)))
     finally:
         state.close()
 

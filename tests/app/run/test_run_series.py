@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("click", reason="needs click: pip install onkel[cli]")
-from helpers.runs_of import command, environment, json_lines, onkel, write_rows
+from helpers.runs_of import command, json_lines, onkel, write_rows
 from helpers.sizes import size
 
 import onkel as package
@@ -109,7 +109,7 @@ def test_a_death_changes_nothing(rng, tmp_path, more):
     for name, deaths in (("whole", []), ("cut", ["model:3", "before-commit:2", "output:4"])):
         words = ["detect", path, "--state", tmp_path / name, "-o", tmp_path / f"{name}.out"]
         for death in deaths:
-            done = command(*words, *how, *more, env=environment(ONKEL_FAULT=death))
+            done = command(*words, *how, *more, dies=death)
             assert done.returncode == -signal.SIGKILL
         assert command(*words, *how, *more).returncode == 0
         outs.append((tmp_path / f"{name}.out").read_bytes())

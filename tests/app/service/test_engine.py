@@ -17,13 +17,13 @@ import msgspec
 import pytest
 
 from onkel import KernelClassifier, KernelRegressor, NoveltyDetector, expansions, files, losses
+from onkel.app.disk import InUse
 from onkel.app.http.problems import Problem
 from onkel.app.service import bodies
 from onkel.app.service import log as logs
 from onkel.app.service.bodies import Batch, Entry
 from onkel.app.service.engine import Engine
 from onkel.app.service.limits import Limits
-from onkel.app.service.snapshots import InUse
 from onkel.app.service.specs import build
 
 KINDS = {
@@ -149,7 +149,7 @@ def test_a_key_answered_late_is_not_forgotten_by_the_next_snapshot(tmp_path, rng
     engine = Engine(tmp_path / "state")
     make(engine, "det")
     make(engine, "reg")
-    gate, own, futures = threading.Event(), engine._save, []
+    gate, own, futures = threading.Event(), engine.keeper._save, []
 
     def save(slot):
         found = own(slot)
@@ -160,7 +160,7 @@ def test_a_key_answered_late_is_not_forgotten_by_the_next_snapshot(tmp_path, rng
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(engine, "_save", save)
+        patch.setattr(engine.keeper, "_save", save)
         engine.snapshot()
     gate.set()
     slow = futures[0].result()
@@ -217,7 +217,7 @@ def test_a_create_that_lost_a_race_does_not_come_back(tmp_path):
     make(engine, "det")
     late = Entry("create", 99, name="det", kind="NoveltyDetector", parameters=b"{}")
     with pytest.raises(Problem):
-        engine._apply(engine.state.log.append([msgspec.msgpack.encode(late)]),
+        engine._apply(engine.state.log.append([(99, msgspec.msgpack.encode(late))]),
                       late, None, None)  # fmt: skip
     engine.change(Entry("delete", 1)).result()
     engine.snapshot()
@@ -283,7 +283,7 @@ def test_a_failed_snapshot_loses_nothing(tmp_path, rng, monkeypatch):
 def test_snapshots_bound_the_replay_and_leave_no_files_behind(tmp_path, rng):
     engine = Engine(tmp_path / "state", snapshot_bytes=20_000)
     make(engine, "det")
-    while engine.snapshots < 3:
+    while engine.keeper.snapshots < 3:
         engine.change(batch(engine, "det", rng, 50)[0]).result()
     folder = engine.state.folder
     again = Engine(crash(engine, tmp_path / "copy"))

@@ -12,8 +12,8 @@ import pytest
 from helpers.serving import JSON, Client, examples, served, with_models
 
 from onkel import files
-from onkel.app.http import server
-from onkel.app.http.access import HEADERS
+from onkel.app.http import protocol
+from onkel.app.http.answers import HEADERS
 
 FILE = {"Content-Type": "application/octet-stream"}
 
@@ -232,7 +232,7 @@ def test_slow_clients_are_hung_up_on(service, client, untouched, monkeypatch):
     )
     found = raw(service, head + b"Content-Length: 100\r\n\r\n{")
     assert b" 408 " in found.splitlines()[0] and b"slow_body" in found and b"<open>" not in found
-    monkeypatch.setattr(server, "HEAD_SECONDS", 0.5)
+    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.5)
     for part in (b"", head, b"G"):
         began = time.monotonic()
         assert b"<open>" not in raw(service, part)

@@ -8,11 +8,14 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import subprocess
+import sys
 import threading
 import time
 
 import numpy as np
-from helpers.serving import Client, Process
+import pytest
+from helpers.serving import ROOT, Client, Process
 from helpers.sizes import size
 from safetensors.numpy import load
 
@@ -115,3 +118,29 @@ def unlike(a, b):
     differ = [n for n in x.keys() | y.keys() if not np.array_equal(x.get(n), y.get(n))]
     found = {n: np.abs(x[n] - y[n]).max() if n in x and n in y else "one has it" for n in differ}
     return found or {"header": "differs"}
+
+
+@pytest.mark.long
+def test_kill_among_faults(tmp_path, rng):
+    """Learning fails at random, requests are refused, and the process is killed: the same bits.
+
+    A refusal that was answered stays one, though the same record might be learned the next time.
+    """
+
+    def start(*what):
+        command = [sys.executable, str(ROOT / "tests" / "helpers" / "faulty.py"), str(tmp_path)]
+        path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+        return subprocess.Popen(
+            [*command, *what], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "PYTHONPATH": path},
+        )  # fmt: skip
+
+    for _ in range(8):
+        process = start()
+        line = process.stdout.readline()
+        assert line == "up\n", (line, process.communicate(timeout=20))
+        time.sleep(float(rng.uniform(0.1, 1.5)))
+        process.kill()
+        assert process.communicate()[0] == "", "nothing went wrong before"
+    out, err = start("check").communicate(timeout=120)
+    assert out == "same\n", err

@@ -1,0 +1,220 @@
+"""Snapshots: models are saved, read back, and only then does the log that they replace go."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import Any
+
+from onkel.app.service import codec
+from onkel.app.service.committer import Committer
+from onkel.app.service.keys import Keys
+from onkel.app.service.log import Record
+from onkel.app.service.models import Models
+from onkel.app.service.replay import Notes, revived, words_of
+from onkel.app.service.slots import Slot, Spec
+from onkel.app.service.snapshots import Folder, Saved
+
+_LOG = logging.getLogger("onkel.service")
+
+
+class NotReadBack(RuntimeError):
+    """A model's file does not bring the model back."""
+
+
+class Keeper:
+    """Brings models to the disk, and one of them back where it must be.
+
+    Parameters
+    ----------
+    state : Folder
+    models : Models
+    keys : Keys
+    """
+
+    def __init__(self, state: Folder, models: Models, keys: Keys) -> None:
+        self.state = state
+        self.models = models
+        self.keys = keys
+        self.snapshots = 0
+        self.failures = 0
+        """Snapshots that failed, and models that could not be saved, since the start."""
+        self.trouble = ""
+        """Why the last snapshot failed."""
+        self.unsaved: dict[int, str] = {}
+        """Models in use that could not be saved, by number, and why."""
+        self.files: dict[int, Saved] = {}
+        """What the last snapshot has of each model."""
+        self.log_start = state.meta("start", 1)
+        """Where the log begins; what is before is in the files."""
+        self._saving = threading.Lock()
+        self._tidying = threading.Lock()  # files that are read meanwhile stay
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name="onkel-snapshots", daemon=True)
+
+    def start(self, committer: Committer, most: int, seconds: float) -> None:
+        """Make snapshots from now on: of so many bytes of log, or so long after a change."""
+        self._committer, self._most, self._seconds = committer, most, seconds
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Make a last snapshot if there is something to save."""
+        self._stop.set()
+        self._thread.join()
+        if self._something():
+            self.snapshot()
+
+    def _something(self) -> bool:
+        """Whether there is something to save: of late, left by a failure, or just brought back."""
+        log, slots = self.state.log, self.models.slots
+        tails = any(saved.tails and id in slots for id, saved in self.files.items())
+        return bool(log.size or log.segments()[1:] or tails)
+
+    def _keep(self) -> None:
+        last = time.monotonic()
+        while not self._stop.wait(0.5):
+            waited = time.monotonic() - last
+            late = waited >= self._seconds and self._something()
+            if not late and self.state.log.size < self._most:
+                continue
+            try:
+                self.snapshot()
+            except Exception:
+                self._stop.wait(5.0)
+            last = time.monotonic()
+
+    # -- saving --------------------------------------------------------------------------------
+
+    def snapshot(self) -> None:
+        """Save every model that has changed; the log before that is no longer needed."""
+        with self._saving:
+            try:
+                self._snapshot()
+            except Exception as error:
+                self.failures += 1
+                self.trouble = (
+                    f"A snapshot failed ({type(error).__name__}: {error}); the log stays."
+                )
+                _LOG.error("%s", self.trouble)
+                raise
+            self.trouble = ""
+            self.snapshots += 1
+
+    def _snapshot(self) -> None:
+        noted: dict[str, int] = {}
+        self._committer.between(lambda: noted.update(start=self.state.log.rotate()))
+        with self.models.guard:
+            slots, aside = self.models.in_use(), self.models.out_of_use()
+            noted.update(settled=self.models.settled, next_id=self.models.next_id)
+        saved = {slot.spec.id: self._save(slot) for slot in slots}
+        kept = [slot.spec for slot in slots if saved[slot.spec.id] is None]
+        found = self._kept([*kept, *(a.spec for a in aside)], noted["start"])
+        found |= {id: one for id, one in saved.items() if one is not None}
+        new, old = self.keys.unsaved()
+        with self._tidying:
+            self.state.commit(noted, [*found.values()], new, old)
+            self.files, self.log_start = found, noted["start"]
+            self.unsaved = {id: words for id, words in self.unsaved.items() if id in found}
+        self.keys.saved(new, old)
+        for slot in slots:  # not before: what did not count is saved again
+            if (one := saved[slot.spec.id]) is not None:
+                slot.saved = one.position
+        with self._tidying:
+            self.state.clean()
+
+    def _save(self, slot: Slot) -> Saved | None:
+        """Write a model's file, as it is after all that was logged before; None if that fails."""
+        id = slot.spec.id
+        try:
+            position, data = slot.do(lambda: _dumped(slot)).result()
+            if data is None:
+                return self.files[id]
+            file = self.state.write_model(id, position, data)
+            self._read_back(file, data)
+        except OSError:  # the disk's fault, and no model's
+            raise
+        except Exception as error:
+            self._not_saved(slot, error)
+            return None
+        self.unsaved.pop(id, None)
+        return Saved(slot.spec, position, file)
+
+    def _read_back(self, file: str, data: bytes) -> None:
+        """Load what was written, and see that the same bytes would be written again."""
+        try:
+            found = self.state.model_bytes(file)
+            if found != data:
+                raise NotReadBack("the disk returns other bytes than were written")
+            if codec.dumps(codec.usable(found)) != data:
+                raise NotReadBack("what it holds is not the model that was saved")
+        except Exception as error:
+            raise NotReadBack(f"models/{file} does not load: {words_of(error)}") from error
+
+    def _not_saved(self, slot: Slot, error: Exception) -> None:
+        if slot.failed or slot.gone:
+            return  # it was set aside or deleted meanwhile
+        self.failures += 1
+        self.unsaved[slot.spec.id] = (
+            f"The model {slot.spec.name!r} could not be saved ({words_of(error)}). It goes on, and "
+            "its older file and its log stay."
+        )
+        _LOG.error("%s", self.unsaved[slot.spec.id])
+
+    def _kept(self, specs: list[Spec], start: int) -> dict[int, Saved]:
+        """Return models as they are on the disk, with what the log before `start` has of them."""
+        if not specs:
+            return {}
+        known = {spec.id: self.files.get(spec.id) for spec in specs}
+        after = {s.id: one.position if (one := known[s.id]) else s.created - 1 for s in specs}
+        more: dict[int, list[Record]] = {spec.id: [] for spec in specs}
+        for record in self.state.log.records(self.log_start - 1, start):
+            if record.owner in more and record.position > after[record.owner]:
+                more[record.owner].append(record)
+        found = {}
+        for spec in specs:
+            before, records = known[spec.id], more[spec.id]
+            if before is not None and not records:
+                found[spec.id] = before
+                continue
+            file, tails = (before.file, before.tails) if before is not None else ("", ())
+            tail = self.state.write_tail(spec.id, start - 1, records)
+            found[spec.id] = Saved(spec, start - 1, file, (*tails, tail))
+        return found
+
+    # -- bringing back -------------------------------------------------------------------------
+
+    def load(self, saved: Saved, notes: Notes) -> Any:
+        """Return the model that a snapshot has, its own part of the log applied."""
+        tail = self.state.tail(saved)
+        notes.add(tail)
+        data = self.state.model_bytes(saved.file) if saved.file else None
+        return revived(lambda: _loaded(data), tail, saved.spec, notes, self.keys.add)
+
+    def rebuilt(self, slot: Slot, before: int) -> Any:
+        """Return a model that is in use as it was before a record, from the disk."""
+        id, notes = slot.spec.id, Notes(slot.refused)  # before the log, which may take some over
+        with self._tidying:
+            saved = self.files.get(id)
+            records = self.state.tail(saved)
+            data = self.state.model_bytes(saved.file) if saved and saved.file else None
+            after = saved.position if saved else slot.spec.created - 1
+            found = self.state.log.records(self.log_start - 1, self.state.log.next)
+            records += [r for r in found if r.owner == id and r.position > after]
+        notes.add(records)  # later ones, too: they may tell of earlier ones
+        notes.decided[id] = before
+        records = [r for r in records if r.position < before]
+        return revived(lambda: _loaded(data), records, slot.spec, notes)
+
+
+def _loaded(data: bytes | None) -> Any:
+    return None if data is None else codec.loads(data)
+
+
+def _dumped(slot: Slot) -> tuple[int, bytes | None]:
+    """Return a model's bytes and its position; no bytes where the last snapshot has them."""
+    if slot.failed:
+        raise NotReadBack(slot.failed)
+    if slot.saved == slot.position:
+        return slot.position, None
+    return slot.position, codec.dumps(slot.estimator)

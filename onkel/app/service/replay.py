@@ -1,0 +1,162 @@
+"""From the disk back to models: what was decided once is not decided otherwise a second time.
+
+Each record of a model says up to where the model's records had been applied or refused when it
+was logged, and which were refused. A record that was refused is left out; one that was applied,
+and cannot be applied again, takes its model out of use; one of which nothing is known (its answer
+was on its way when the service ended) is decided now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from onkel.app.http.problems import Problem
+from onkel.app.service import calls, codec
+from onkel.app.service.bodies import Entry
+from onkel.app.service.keys import Remembered
+from onkel.app.service.log import Record
+from onkel.app.service.places import MAKING
+from onkel.app.service.slots import Spec
+from onkel.app.service.specs import build
+
+NOTE = "note"
+_ENTRY = msgspec.msgpack.Decoder(Entry)
+
+
+class Unreadable(RuntimeError):
+    """A model cannot be brought back."""
+
+
+class _Noted(msgspec.Struct):
+    """What a record says of those before it; the rest of it is passed over."""
+
+    model: int
+    decided: int = 0
+    refused: list[int] = []
+
+
+_NOTED = msgspec.msgpack.Decoder(_Noted)
+
+
+class Notes:
+    """What records say of others: up to where all were decided, and which were refused."""
+
+    def __init__(self, refused: Iterable[int] = ()) -> None:
+        self.refused = set(refused)
+        self.decided: dict[int, int] = {}
+
+    def add(self, records: Iterable[Record]) -> None:
+        """Take in what records say; one that is damaged says nothing."""
+        for record in records:
+            try:
+                found = _NOTED.decode(record.body) if record.whole else _Noted(0)
+            except msgspec.MsgspecError:
+                continue
+            self.refused.update(found.refused)
+            known = self.decided.get(found.model, 0)
+            self.decided[found.model] = max(known, found.decided)
+
+    def undecided(self, record: Record, error: Exception) -> bool:
+        """Whether a record that cannot be applied may be refused: nobody was told otherwise.
+
+        Where memory was short it may be applied the next time.
+        """
+        later = record.position > self.decided.get(record.owner, 0)
+        return later and not isinstance(error, MemoryError)
+
+
+def entry_of(record: Record) -> Entry:
+    """Return what a record holds, or raise Unreadable."""
+    words = f"record {record.position} of its log"
+    if not record.whole:
+        raise Unreadable(f"{words} is damaged")
+    try:
+        return _ENTRY.decode(record.body)
+    except msgspec.MsgspecError as error:
+        raise Unreadable(f"{words} makes no sense ({error})") from error
+
+
+def made(entry: Entry) -> Any:
+    """Return the estimator of a record that brings one."""
+    if entry.file:
+        return codec.loads(entry.file)
+    return build(entry.kind, parameters_of(entry))
+
+
+def parameters_of(entry: Entry) -> dict[str, Any]:
+    """Return the parameters that a new model was asked for with."""
+    return msgspec.json.decode(entry.parameters) if entry.parameters else {}
+
+
+def spec_of(position: int, entry: Entry, kind: str) -> Spec:
+    """Return what a record that brings a model says of it."""
+    return Spec(entry.model, entry.name, kind, parameters_of(entry), entry.features, position)
+
+
+def words_of(error: BaseException) -> str:
+    """Return what went wrong, briefly."""
+    found = str(error) if isinstance(error, Unreadable) else f"{type(error).__name__}: {error}"
+    return found[:1000]
+
+
+def unchanged(estimator: Any, t: int, error: BaseException) -> bool:
+    """Whether a refused call has left a model as it was, as refusals in its own words do."""
+    return isinstance(error, Problem) and time_of(estimator) == t
+
+
+def time_of(estimator: Any) -> int:
+    """Return how many examples a model has learned."""
+    return getattr(estimator, "t_", 0)
+
+
+def revived(
+    load: Callable[[], Any], records: list[Record], spec: Spec, notes: Notes,
+    remember: Callable[[Remembered], None] | None = None,
+) -> Any:  # fmt: skip
+    """Return a model as it is after some records; `load` returns it as it was before them.
+
+    `remember` is told the answers. Raises whatever keeps a model from coming back.
+    """
+    while True:  # once more without each record that has moved the model and then failed
+        estimator, told = load(), list[Remembered]()
+        for record in records:
+            estimator, moved = _one(estimator, record, spec, notes, told)
+            if moved:
+                break
+        else:
+            break
+    if estimator is None:
+        raise Unreadable("nothing there says how it was made")
+    if remember is not None:
+        for answer in told:
+            remember(answer)
+    return estimator
+
+
+def _one(
+    estimator: Any, record: Record, spec: Spec, notes: Notes, told: list[Remembered]
+) -> tuple[Any, bool]:
+    """Return a model after one record, and whether it was refused and has moved all the same."""
+    entry, t = entry_of(record), time_of(estimator)
+    if record.position in notes.refused or entry.op in (NOTE, "delete"):
+        return estimator, False
+    if entry.op in MAKING:
+        return made(entry), False
+    try:
+        body, _ = calls.learned(estimator, entry, spec.features, record.position)
+    except Exception as error:
+        check_undecided(record, notes, error)
+        return estimator, not unchanged(estimator, t, error)
+    told.append(calls.remembered(entry, record.position, 200, body, spec.name))
+    return estimator, False
+
+
+def check_undecided(record: Record, notes: Notes, error: Exception) -> None:
+    """Refuse a record for good if nobody was told that it was applied; else raise Unreadable."""
+    if not notes.undecided(record, error):
+        words = f"record {record.position} of its log cannot be applied again"
+        raise Unreadable(f"{words} ({words_of(error)})") from error
+    notes.refused.add(record.position)
