@@ -30,6 +30,8 @@ NO_TERM = -1
 STAYS = -2
 """As a row's host: its term is among those that certainly stay."""
 
+MOST_SHOWN = 1e150
+"""A row is refused whose score is not below this: in targets' own units it might be infinite."""
 MOST_STATE = 1e300
 """A row that makes more of a number of the state is refused, and so is a file that holds more."""
 
@@ -351,7 +353,7 @@ ENUMS: tuple[type[IntEnum], ...] = (Reads, Op, LossCode, RuleCode, BudgetCode, S
 
 def fingerprint() -> int:
     """Return a number that changes with the table, which the compiled core carries."""
-    numbers = [LANES, DEPTH, LONGEST, NO_TERM, STAYS, MOST_STATE, LEVELS]
+    numbers = [LANES, DEPTH, LONGEST, NO_TERM, STAYS, MOST_SHOWN, MOST_STATE, LEVELS]
     rows = [(kind.__name__, row.name, int(row), _facts(row)) for kind in ENUMS for row in kind]
     return zlib.crc32(repr((numbers, rows)).encode())
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from onkel.core.layout import (
     LANES,
+    MOST_SHOWN,
     MOST_STATE,
     STAYS,
     BudgetCode,
@@ -328,6 +329,7 @@ def is_sound(state: Array, *others: Array) -> bool:
     return all(size < MOST_STATE for size in sizes)  # NaN is no less
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what leaves the floating range is refused
 def steps(task: StepInput) -> dict[str, Any]:
     """Run the scalar steps of one block; see :class:`onkel.core.records.StepInput` for the names.
 
@@ -368,7 +370,8 @@ def steps(task: StepInput) -> dict[str, Any]:
         ):
             block.let_go(i + 1)
         block.keep_in_ball()
-        if not is_sound(state, mean_score[t], block.coef[columns:, i]):
+        shown = mean_score[t] if task.average else score[t]
+        if not (is_sound(state, block.coef[columns:, i]) and np.abs(shown).max() < MOST_SHOWN):
             bad_row = t
         t += 1
         scale = block.factor * block.start
@@ -421,6 +424,7 @@ def link(theta: Array, p: float) -> Array:
     return np.copysign(most * r ** (p - 1) / np.sum(r**p) ** ((p - 2) / p), theta)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what leaves the floating range is refused
 def primal(task: PrimalInput) -> dict[str, Any]:
     """Learn rows in the primal: theta <- c (shrink theta + coef x), predict with link(theta).
 
@@ -450,8 +454,8 @@ def primal(task: PrimalInput) -> dict[str, Any]:
                 if norm > move.radius:
                     theta[c] *= move.radius / norm
                 s[Field.NORM2] = min(norm, move.radius) ** 2
-            shown = mean_score[t, c : c + 1] if task.average else score[t, c : c + 1]
-            if not is_sound(s[None], shown):
+            shown = mean_score[t, c] if task.average else score[t, c]
+            if not (is_sound(s[None]) and abs(shown) < MOST_SHOWN):
                 return _primal_result(state, theta, total, score, mean_score, limit, t)
             if not _is_finite(task.rule, s[None], score[t, c : c + 1], np.array([move.coef]), kxx):
                 return _primal_result(state, theta, total, score, mean_score, limit, t)

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-"""What a label may be."""
-
 
 class BaseClassifier(Estimator):
     """What classifiers share: labels of any kind, classes that may appear late."""
@@ -159,8 +157,6 @@ class BaseClassifier(Estimator):
         inputs.same_length(rows, y)
         weight = inputs.weights_of(sample_weight, len(rows))
         state = Classes([], False) if fresh else self._classes.copy()
-        if y.dtype == bool and any(type(v) is int and v >= 2**63 for v in state.labels):
-            y = y.astype(object)  # NumPy compares truth values with whole numbers of 63 bits only
         if classes is not None:
             state = self._named(state, classes, fresh, y[weight > 0])
         with np.errstate(over="ignore"):  # what becomes infinite is refused

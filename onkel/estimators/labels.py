@@ -60,7 +60,7 @@ def _fault(label: Any, words: bool) -> str:
     """
     if label is None or (isinstance(label, (float, np.floating)) and label != label):
         return "Input y contains NaN or None: give a label."
-    if isinstance(label, int) and not ~LARGEST <= label <= LARGEST:
+    if isinstance(label, int) and not -LARGEST - 1 <= label <= LARGEST:
         bits = label.bit_length() + 1  # one is the sign
         named = f"the label {label}" if bits <= 128 else "the label"
         return f"{named} has {bits} bits; give it as text."

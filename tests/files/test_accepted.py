@@ -207,7 +207,7 @@ def test_parameters_that_no_file_could_be_loaded_with_are_not_saved(fitted, rng)
 
 LABELS = [
     [2**53, 2**53 + 1, 5], [-(2**63), 2**63 - 1], [True, False],
-    [1.0, 2.0, 2.0**53 - 1], ["a", "b\ud800", "☃"], [b"a", b"b\xff"], [0, 1, 2], ["", "x"],
+    [1.0, 2.0, 2.0**52], ["a", "b\ud800", "☃"], [b"a", b"b\xff"], [0, 1, 2], ["", "x"],
 ]  # fmt: skip
 
 

@@ -63,7 +63,7 @@ def test_the_first_rows_may_all_have_weight_0(kind, dtype, rng):
     "labels",
     [
         [0, 1], [-1, 1], [False, True], [3.0, 7.0], ["no", "yes"], [1, 2, 3], ["a", "b", "c"],
-        ["", "\ud800 lone", "\N{SNOWMAN}\0"], [2**63 - 1, -5],
+        ["", "\ud800 lone", "\N{SNOWMAN}\0"], [2**63 - 1, -(2**63)],
         [np.int64(4), np.int64(9)], [np.float32(1.0), np.float32(2.0)], [np.str_("x"), "y"],
         [1, "one", 2.5],
     ],

@@ -78,6 +78,7 @@ def header(layout: ModuleType) -> str:
         f"constexpr int kLongest = {layout.LONGEST};",
         f"constexpr int64_t kNoTerm = {layout.NO_TERM};",
         f"constexpr int64_t kStays = {layout.STAYS};",
+        f"constexpr double kMostShown = {layout.MOST_SHOWN!r};",
         f"constexpr double kMostState = {layout.MOST_STATE!r};",
         *(line for kind in kinds for line in codes(kind)),
         f"enum Field : int {{ {fields} }};",

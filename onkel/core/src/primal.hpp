@@ -91,7 +91,7 @@ void primal(const PrimalInput& in, PrimalOutput& out) {
     const double size = norm_p(in.x + t * in.d, in.d, in.p);
     for (int64_t c = 0; c < in.columns; ++c) {
       primal_step(in, out, t, c, size * size, w.data);
-      const double shown = in.average ? out.mean_score[t * in.columns + c] : 0;
+      const double shown = (in.average ? out.mean_score : out.score)[t * in.columns + c];
       if (!is_sound(out.state + c * onkel::kFields, shown)) out.bad_row = t;
     }
   }

@@ -182,8 +182,8 @@ inline bool is_sound(const double* s, double shown) {
   const double thresholds = std::fabs(s[onkel::kFieldThreshold]) + std::fabs(s[onkel::kFieldAlert]);
   const double sums = std::fabs(s[onkel::kFieldOffsetSum]) + std::fabs(s[onkel::kFieldAlertSum]);
   const double lost = s[onkel::kFieldDropped] + s[onkel::kFieldDroppedAverage];
-  const double seen = s[onkel::kFieldWeight] + std::fabs(shown);
-  return (thresholds + sums) + (lost + seen) < onkel::kMostState;
+  const double whole = (thresholds + sums) + (lost + s[onkel::kFieldWeight]);
+  return whole < onkel::kMostState && std::fabs(shown) < onkel::kMostShown;
 }
 
 inline double limit_of(const Loss& loss, const double* s) {

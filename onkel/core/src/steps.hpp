@@ -149,7 +149,8 @@ inline bool is_sound(const Block& b, int64_t t) {
   const StepInput& in = b.in;
   bool sound = true;
   for (int64_t c = 0; c < in.columns; ++c) {
-    sound &= is_sound(b.state(c), in.average ? b.out.mean_score[t * in.columns + c] : 0);
+    const double* shown = in.average ? b.out.mean_score : b.out.score;
+    sound &= is_sound(b.state(c), shown[t * in.columns + c]);
     const int64_t past = (in.columns + c) * b.n + in.old_count + t;
     if (in.average) sound &= std::fabs(b.coef[past]) < onkel::kMostState;
   }
