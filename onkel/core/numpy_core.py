@@ -314,8 +314,9 @@ def _is_finite(rule: Any, state: Array, scores: Array, coefs: Array, kxx: float)
     become before (it does not go far beyond): no row is refused for what another one has done.
     """
     sizes, steps = np.abs([scores, state[:, Field.NORM2], state[:, Field.OFFSET]]), np.abs(coefs)
-    short = steps**2 * max(kxx, 1.0) <= rule.most**2
-    back = steps * kxx <= BACK * np.abs(scores)
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is too long
+        short = steps**2 * max(kxx, 1.0) <= rule.most**2
+        back = steps * kxx <= BACK * np.abs(scores)
     return bool(np.all(short | back) and np.all(sizes < 1e300) and np.all(steps < 1e150))
 
 
