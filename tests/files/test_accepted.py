@@ -87,7 +87,7 @@ def test_the_whole_numbers_of_parts():
 def test_a_part_is_no_function_of_another_kind():
     """Kernels can be called, but what they say of a number is nothing."""
     for wrong in ({"regularizer": kernels.Linear()}, {"learning_rate": kernels.Spectrum()}):
-        with pytest.raises(ValueError, match=f"{[*wrong][0]} must be"):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be"):
             rules.Norma(**wrong)
 
 
