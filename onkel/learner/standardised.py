@@ -140,7 +140,7 @@ class Standardised(Refusals):
 
     def check_sound(self, row: int) -> None:
         """Refuse a row behind which units, or f in them, have left the floating range."""
-        units = self.on_strings or self.frame.sound
+        units = (self.on_strings or self.frame.sound) and self.state[:, Field.SCALE].all()
         if not (units and self.targets.sound and is_sound(self.state) and self.sound_f()):
             raise ValueError(
                 f"Row {row}: features or targets differ by so much that their units leave the "

@@ -192,7 +192,8 @@ class TermLearner(Learner):
         """In a new frame: take the norm anew, where it is kept, and keep f in its ball."""
         if not self.rule.needs_norm:
             return
-        norm2, most = np.maximum(self.norm2(), 0.0), self.rule.radius * self.rule.radius
+        norm2 = np.maximum(self.norm2(), 0.0)
+        most = max(self.rule.radius * self.rule.radius, 1e-300)  # a scale of 0 would be no f
         inward = np.sqrt(np.minimum(1.0, most / np.maximum(norm2, 1e-300)))
         self.state[:, Field.NORM2] = np.minimum(norm2, most)
         self.state[:, Field.SCALE] *= inward

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from onkel.clock import is_duration, seconds
 from onkel.core.layout import Move, NativeRule, RuleCode, Trial
 from onkel.losses import Loss
-from onkel.params import POSITIVE, Accept
+from onkel.params import POSITIVE, Accept, Part
 from onkel.rules.base import BoundRule, Rule, Space
 from onkel.rules.theory import theory_rate
-from onkel.schedules import Constant, Regularized
+from onkel.schedules import Constant, Regularized, Schedule
 
 Array = NDArray[Any]
 
@@ -98,6 +98,11 @@ class Norma(Rule):
         super().__post_init__()
         if not isinstance(self.track_norm, bool):
             raise ValueError(f"Norma: track_norm must be True or False; got {self.track_norm!r}.")
+        for name, kind in (("learning_rate", Schedule), ("regularizer", ())):
+            value = getattr(self, name)
+            if isinstance(value, Part) and not isinstance(value, kind):
+                raise ValueError(f"Norma: {name} must be {self.accepts(name).describe()}; got "
+                                 f"{value!r}.")  # fmt: skip
         if self.memory is not None and self.regularization is not None:
             raise ValueError(
                 f"Norma: memory={self.memory!r} and regularization={self.regularization!r} were "

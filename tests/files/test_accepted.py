@@ -84,6 +84,19 @@ def test_the_whole_numbers_of_parts():
     assert type(kernels.Polynomial(degree=np.float32(2)).degree) is int
 
 
+def test_a_part_is_no_function_of_another_kind():
+    """Kernels can be called, but what they say of a number is nothing."""
+    for wrong in ({"regularizer": kernels.Linear()}, {"learning_rate": kernels.Spectrum()}):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be"):
+            rules.Norma(**wrong)
+
+
+def test_a_ball_too_small_for_squares(rng):
+    """Its radius squared is 0, and so was the scale of f."""
+    rule = rules.Alma(radius=1e-300)
+    again(KernelClassifier(rule=rule).partial_fit(rng.normal(size=(9, 2)), np.arange(9) % 2))
+
+
 @pytest.mark.parametrize("kind", DETECTORS)
 def test_no_room_is_taken_for_scores_that_have_not_come(kind, rng):
     """2**31 places took 16 GB, at once and in every file."""

@@ -416,7 +416,7 @@ def _agrees(text: Any, found: Any, inside: bool = False) -> bool:
     if type(text) is dict and type(found) is dict:
         extra = set(found) - set(text)
         return (not extra or inside) and set(text) <= set(found) and all(
-            _agrees(text[k], found[k], k == "parameters") for k in text
+            _agrees(text[k], found[k], k in ("parameters", "lags")) for k in text
         )  # fmt: skip
     if type(text) is list and type(found) is list:
         return len(text) == len(found) and all(map(_agrees, text, found))
