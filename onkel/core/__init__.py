@@ -123,7 +123,7 @@ class Stepper:
         loss, rule = self.loss.native(), self.rule.native()
         if not has_lane() or loss is None or rule is None:
             return None
-        return _stepper(loss, rule, self.rule.most, self.intercept, self.rule.needs_norm)
+        return _stepper(loss, rule, self.rule.longest_step, self.intercept, self.rule.needs_norm)
 
 
 def queries_of(queries: Queries) -> Any:

@@ -90,7 +90,7 @@ class Bank(TermLearner):
         self.kernels = tuple(m.kernel for m in self.members)
         self.rules = [m.rule for m in self.members]
         for rule in self.rules:
-            rule.most = self.rule.most
+            rule.longest_step = self.rule.longest_step
 
     def bound_rule(self, features: int) -> BoundRule:
         """Return what the members' common frame follows."""

@@ -71,7 +71,7 @@ class Learner(Standardised):
         """Of all the settings that share this learner, as are the kernels."""
         self.dtype = np.dtype(dtype)
         for bound in self.rules:
-            bound.most = longest_step(self.dtype, settings.scale)
+            bound.longest_step = longest_step(self.dtype, settings.scale)
         self.t = 0
         self.mistakes = 0
         self.state = np.zeros((0, len(Field)))

@@ -104,7 +104,7 @@ class BoundRule:
     """Forgetting horizon in examples, 1/(eta lam); infinite where nothing is forgotten."""
     duration: float = math.inf
     """Forgetting horizon in seconds, where it goes by the clock."""
-    most: float = 1e150
+    longest_step: float = 1e150
     """Longest step, ``abs(coef) sqrt(k(x, x))``: the learner knows its units."""
 
     def rates(self, t: Array) -> Array:

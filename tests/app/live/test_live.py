@@ -20,6 +20,7 @@ from onkel.app.errors import UsageProblem
 from onkel.app.live.board import Board
 from onkel.app.live.watch import Live, address_of, marks
 from onkel.app.run.session import _scattered
+from onkel.app.run.sifting import Sifted
 
 
 def watched(monkeypatch, *words):
@@ -141,7 +142,7 @@ def test_a_regression_by_key_is_drawn_in_the_order_of_its_rows() -> None:
             "low": [t - 1 - t / 10 for t in targets],
         }
         columns["high"] = [t + 1 + t / 10 for t in targets]
-        return np.array(at), {**columns, "target": targets}
+        return np.array(at), Sifted([lambda: {**columns, "target": targets}])
 
     drawn = marks("regression", _scattered([part(0, 2), part(1, 3)], 4))
     error, half, mark = drawn.value, drawn.limit, drawn.mark
