@@ -310,8 +310,9 @@ BACK = 4.0
 def _is_finite(rule: Any, state: Array, scores: Array, coefs: Array, kxx: float) -> bool:
     """Whether steps stay well inside the floating range, so that what follows stays in it too.
 
-    A step may be as long as the rule's `longest_step`; a longer one only if it takes back what a score had
-    become before (it does not go far beyond): no row is refused for what another one has done.
+    A step may be as long as the rule's `longest_step`; a longer one only if it takes back what a
+    score had become before (it does not go far beyond): no row is refused for what another one has
+    done.
     """
     sizes, steps = np.abs([scores, state[:, Field.NORM2], state[:, Field.OFFSET]]), np.abs(coefs)
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is too long
