@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core import numpy_core
+from onkel.core import numpy_core, numpy_primal
 from onkel.core.layout import (
     BudgetCode,
     NativeLoss,
@@ -211,7 +211,7 @@ def primal(task: PrimalInput) -> PrimalOutput:
     """Learn rows in the primal, one after another in O(d)."""
     stepper = Stepper(task.loss, task.rule, task.intercept).native()
     if stepper is None:
-        return PrimalOutput(**numpy_core.primal(task))
+        return PrimalOutput(**numpy_primal.primal(task))
     rows, columns = task.y.shape
     score, limit = np.empty((2, rows, columns))
     mean_score = np.empty((rows, columns) if task.average else (0, columns))

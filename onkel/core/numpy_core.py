@@ -260,11 +260,12 @@ def decide(task: StepInput | PrimalInput, s: Array, f: float, t: int, c: int, kx
     return move
 
 
-def _limit(loss: Any, s: Array) -> float:
+def limit_of(loss: Any, s: Array) -> float:
+    """Return what a score is compared with."""
     return float(s[Field.ALERT if loss.alerts else Field.THRESHOLD])
 
 
-def _mean_limit(loss: Any, s: Array, now: float) -> float:
+def mean_limit(loss: Any, s: Array, now: float) -> float:
     """The threshold that belongs to the average hypothesis."""
     return float(s[Field.ALERT_SUM] / s[Field.TRIALS]) if loss.alerts else now
 
@@ -275,17 +276,17 @@ def _step_column(
     """One output of one trial; True if its coefficient is not 0."""
     task, s = block.task, block.state[c]
     if np.isnan(task.y[t, c]):  # an output that is not there yet
-        score[t, c], limit[t, c] = 0.0, _limit(task.loss, s)
+        score[t, c], limit[t, c] = 0.0, limit_of(task.loss, s)
         return False
     i = task.old_count + t
     f = block.factor[c] * block.value(i, c, i)
     score[t, c] = f + s[Field.OFFSET]
-    limit[t, c] = _limit(task.loss, s)
+    limit[t, c] = limit_of(task.loss, s)
     if task.average and s[Field.TRIALS] > 1:  # f_1 = 0, without rounding
         past = block.value(i, task.columns + c, i)
         total = past + s[Field.SCALE_SUM] / block.start[c] * block.value(i, c, i)
         mean_score[t, c] = (total + s[Field.OFFSET_SUM]) / s[Field.TRIALS]
-        limit[t, c] = _mean_limit(task.loss, s, limit[t, c])
+        limit[t, c] = mean_limit(task.loss, s, limit[t, c])
     s[Field.SCALE_SUM] += block.factor[c] * block.start[c]
     move = decide(task, s, f, t, c, task.diag[i])
     shrink, coef = move.shrink, move.coef
@@ -307,7 +308,7 @@ BACK = 4.0
 """A step may take back so many times what a score had become."""
 
 
-def _is_finite(rule: Any, state: Array, scores: Array, coefs: Array, kxx: float) -> bool:
+def is_finite(rule: Any, state: Array, scores: Array, coefs: Array, kxx: float) -> bool:
     """Whether steps stay well inside the floating range, so that what follows stays in it too.
 
     A step may be as long as the rule's `longest_step`; a longer one only if it takes back what a
@@ -362,7 +363,7 @@ def steps(task: StepInput) -> dict[str, Any]:
                 -block.coef[:columns, i] / per_start * state[:, Field.SCALE_SUM]
             )
         moved = block.coef[:columns, i] * np.where(wiped, 1.0, block.factor)
-        if not _is_finite(task.rule, state, score[t], moved, float(task.diag[i])):
+        if not is_finite(task.rule, state, score[t], moved, float(task.diag[i])):
             bad_row = t
         if block.stored[i] and (task.hosts[t] == STAYS or task.hosts[t] >= block.front):
             block.merged[t], block.stored[i] = True, False
@@ -406,81 +407,3 @@ def _result(block: _Block, done: int, wiped: Array) -> dict[str, Any]:
         "dropped": min(block.front, task.old_count),
         "done": done,
     }
-
-
-# -- primal ------------------------------------------------------------------------------------
-
-
-def norm_p(a: Array, p: float) -> float:
-    """||a||_p, the largest component divided out first: large p neither overflows nor vanishes."""
-    most = float(np.max(np.abs(a), initial=0.0))
-    return most * float(np.sum(np.abs(a / most) ** p) ** (1 / p)) if most > 0 else 0.0
-
-
-def link(theta: Array, p: float) -> Array:
-    """w_i = sign(theta_i) |theta_i|^(p-1) / ||theta||_p^(p-2); 0 at theta = 0."""
-    most = float(np.max(np.abs(theta), initial=0.0))
-    if p == 2 or most == 0:
-        return theta.copy()
-    r = np.abs(theta) / most
-    return np.copysign(most * r ** (p - 1) / np.sum(r**p) ** ((p - 2) / p), theta)
-
-
-@np.errstate(over="ignore", invalid="ignore")  # what leaves the floating range is refused
-def primal(task: PrimalInput) -> dict[str, Any]:
-    """Learn rows in the primal: theta <- c (shrink theta + coef x), predict with link(theta).
-
-    The last number of each row of `theta` is the sum of the coefficients (a feature that is
-    always 1), which re-standardising needs; it takes no part in predictions.
-    """
-    state, theta, total = task.state.copy(), task.theta.copy(), task.total.copy()
-    score, limit = np.zeros((2, *task.y.shape))
-    mean_score = np.zeros(task.y.shape if task.average else (0, task.y.shape[1]))
-    for t, x in enumerate(task.x):
-        kxx = norm_p(x, task.p) ** 2
-        for c, s in enumerate(state):
-            if np.isnan(task.y[t, c]):  # an output that is not there yet
-                limit[t, c] = _limit(task.loss, s)
-                continue
-            w = link(theta[c, :-1], task.p)
-            f = float(w @ x)
-            score[t, c], limit[t, c] = f + s[Field.OFFSET], _limit(task.loss, s)
-            if task.average:
-                _average(task, s, total[c], w, theta[c, -1], (t, c), mean_score, limit)
-            move = decide(task, s, f, t, c, kxx)
-            theta[c] *= move.shrink
-            theta[c, :-1] += move.coef * x
-            theta[c, -1] += move.coef
-            if task.needs_norm:
-                norm = norm_p(theta[c, :-1], task.p)
-                if norm > move.radius:
-                    theta[c] *= move.radius / norm
-                s[Field.NORM2] = min(norm, move.radius) ** 2
-            shown = mean_score[t, c] if task.average else score[t, c]
-            if not (is_sound(s[None]) and abs(shown) < MOST_SHOWN):
-                return _primal_result(state, theta, total, score, mean_score, limit, t)
-            if not _is_finite(task.rule, s[None], score[t, c : c + 1], np.array([move.coef]), kxx):
-                return _primal_result(state, theta, total, score, mean_score, limit, t)
-    return _primal_result(state, theta, total, score, mean_score, limit, -1)
-
-
-def _average(
-    task: PrimalInput, s: Array, total: Array, w: Array, mass: float, at: tuple[int, int],
-    mean_score: Array, limit: Array,
-) -> None:  # fmt: skip
-    if s[Field.TRIALS] > 1:
-        sum_ = total[:-1] @ task.x[at[0]] + s[Field.OFFSET_SUM]
-        mean_score[at] = sum_ / s[Field.TRIALS]
-        limit[at] = _mean_limit(task.loss, s, limit[at])
-    total[:-1] += w
-    total[-1] += mass
-
-
-def _primal_result(
-    state: Array, theta: Array, total: Array, score: Array, mean_score: Array, limit: Array,
-    bad_row: int,
-) -> dict[str, Any]:  # fmt: skip
-    return {
-        "state": state, "theta": theta, "total": total, "score": score,
-        "mean_score": mean_score, "limit": limit, "bad_row": bad_row,
-    }  # fmt: skip

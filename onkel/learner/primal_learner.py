@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel import core
-from onkel.core import numpy_core
+from onkel.core import numpy_primal
 from onkel.core.frame import Frame
 from onkel.core.layout import Field
 from onkel.expansions.weights import Coordinates
@@ -100,7 +100,7 @@ class PrimalLearner(Learner):
         if not self.settings.average:
             w = self.theta[:, :-1].copy()
             if self.p != 2:
-                w = np.array([numpy_core.link(row, self.p) for row in w])
+                w = np.array([numpy_primal.link(row, self.p) for row in w])
             return w.reshape(self.columns, self.size), s[:, Field.OFFSET].copy()
         trials = np.maximum(s[:, Field.TRIALS], 1)
         return self.total[:, :-1] / trials[:, None], s[:, Field.OFFSET_SUM] / trials
@@ -141,7 +141,7 @@ class PrimalLearner(Learner):
 
     def norms(self, theta: Array) -> Array:
         """Return the length of each output's weights."""
-        return np.array([numpy_core.norm_p(row, self.p) for row in theta[:, :-1]])
+        return np.array([numpy_primal.norm_p(row, self.p) for row in theta[:, :-1]])
 
     # -- for those who explain it, and for wider rows --------------------------------------------
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core import numpy_core
+from onkel.core import numpy_primal
 from onkel.core.frame import Frame
 from onkel.learner.merging.adding import Adding, Merged, same_view, shortened
 
@@ -51,10 +51,10 @@ class AddingWeights(Adding):
     def bend(self, theta: list[Array]) -> Array:
         """Return ||link(sum w_j theta_j) - sum w_j link(theta_j)||_q: the link is not linear."""
         p = self.whole.p
-        each = [np.array([numpy_core.link(row, p) for row in part[:, :-1]]) for part in theta]
-        whole = np.array([numpy_core.link(row, p) for row in self.whole.theta[:, :-1]])
+        each = [np.array([numpy_primal.link(row, p) for row in part[:, :-1]]) for part in theta]
+        whole = np.array([numpy_primal.link(row, p) for row in self.whole.theta[:, :-1]])
         gap = whole - _sum(self.gains, each)
-        return np.array([numpy_core.norm_p(row, p / (p - 1)) for row in gap])
+        return np.array([numpy_primal.norm_p(row, p / (p - 1)) for row in gap])
 
     def probes(self) -> Array:
         """Return the centres; where there are none, the mean and one spread either way."""
