@@ -75,7 +75,7 @@ def blank(path, filler: bytes) -> str:
     return str(path)
 
 
-KINDS = ["bz2", "xz", *size([], ["gz"])]
+KINDS = ["xz", *size([], ["bz2", "gz"])]
 if importlib.util.find_spec("zstandard"):
     KINDS.append("zst")
 

@@ -293,7 +293,7 @@ def test_slow_readers_are_hung_up_on(tmp_path, wide, monkeypatch):
         trickle.settimeout(0.05)
         time.sleep(0.5)
         assert len(one.door.known) >= 4
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 30
         while len(one.door.known) > 1:  # the client of the test stays
             assert time.monotonic() < deadline
             time.sleep(0.05)
@@ -333,7 +333,7 @@ def test_the_end_does_not_wait_for_slow_readers(tmp_path, wide):
         finally:
             began = time.monotonic()
             code = one.stop()
-        assert code == 0 and time.monotonic() - began < 8
+        assert code == 0 and time.monotonic() - began < 25  # a request has 30 seconds
 
 
 # -- what we rely on ---------------------------------------------------------------------------
