@@ -156,7 +156,8 @@ def serve(**options: Any) -> None:
     except ImportError as error:
         tell(f"onkel: serve needs {error.name}: pip install 'onkel[serve]'.")
         raise SystemExit(2) from None
-    raise SystemExit(server.run(options))
+    with ending():
+        raise SystemExit(server.run(options))
 
 
 @main.command(cls=Heard, context_settings=_SHOWN)

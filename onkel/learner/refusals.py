@@ -49,7 +49,7 @@ class Refusals:
             )
 
     def refuse_step(self, row: int, score: Array) -> None:
-        advice = "Its values, or its target, are too large"
+        advice = "Its values, its target or its weight are too large"
         if hasattr(self.settings.rule, "learning_rate"):
             advice += (
                 ". Where it is like the others the learning rate is too large for this loss and "

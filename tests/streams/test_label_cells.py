@@ -50,8 +50,8 @@ def test_what_is_no_text_label_is_a_broken_row(tmp_path, fast, cell, reason):
     [
         ({"b": 1}, "dict where a number was expected"),
         ([1], "list where a number was expected"),
-        (2**63, "a whole number of 65 bits is no label; 64 are taken"),
-        (10**400, "a whole number of 1330 bits is no label; 64 are taken"),
+        (2**63, "a whole number of 65 bits, sign and all, is no label; 64 are taken"),
+        (10**400, "a whole number of 1330 bits, sign and all, is no label; 64 are taken"),
         (1e100, "1e+100 is no label; with a point they go up to 2**53"),
         (1.5, "1.5 is no label; the others are whole numbers"),
         ("x", "'x' is no number"),

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import importlib.util
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +37,13 @@ IDLE = 15.0
 class Page:
     """The handlers of the page, over one board."""
 
-    def __init__(self, board: Board, service: bool = False, most: int = 64) -> None:
+    def __init__(
+        self, board: Board, service: bool = False, most: int = 64,
+        known: Callable[[str], object] | None = None,
+    ) -> None:  # fmt: skip
         self.board = board
+        self.known = known
+        """Raises a problem that says why a model is not to be seen."""
         self.service = service
         """Whether there is more than the page: an API, metrics."""
         self.most = most
@@ -80,6 +85,8 @@ class Page:
         """Server-sent events: what is new of one model, ten times a second at most."""
         name = request.path_params["name"]
         if self.board.changes(name) is None:
+            if self.known is not None:
+                self.known(name)  # says why, if it is there but cannot be shown
             raise Problem(404, "unknown_model", f"There is no model {name[:80]!r}.")
         return Streamed(self.events(name), self.room(), "text/event-stream")
 

@@ -4,7 +4,8 @@ A frame is a head, a table and the records, and holds all requests that were wai
 written. Head and table have checksums of their own, and the table has one for each record and says
 whose it is. So three things can be told apart:
 
-- a frame that ends before its head says: a torn write, never acknowledged, and cut off;
+- a frame that ends before its head says, or zeros alone: a torn write, never acknowledged; it is
+  cut off, and told of;
 - a damaged record: it is passed on as such, with its owner, who alone has lost something;
 - a damaged head or table: what was acknowledged there, and for whom, cannot be known any more.
 """
@@ -99,6 +100,8 @@ def frames(data: bytes) -> Iterator[Frame]:
         magic, count, size, first, check, own = _HEAD.unpack_from(data, at)
         body = at + _HEAD.size
         if magic != MAGIC or zlib.crc32(data[at : body - 4]) != own:
+            if not data[at:].strip(b"\0"):  # room that was given, and not written to
+                return
             raise Damaged(f"at byte {at}")
         if body + size > len(data):
             return
@@ -219,6 +222,7 @@ class Log:
                 "without them."
             )
         self.cut = size - end
+        _LOG.warning("%s: %d bytes of a write that did not end are cut off", path, self.cut)
         handle = open_private(path, os.O_WRONLY)
         try:
             os.ftruncate(handle, end)

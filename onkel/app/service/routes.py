@@ -88,7 +88,8 @@ class Api:
 
     async def list(self, request: Request) -> Response:
         """All models that are in use."""
-        return _json({"models": [_about(slot) for slot in self.engine.slots()]})
+        aside = [one.spec.name for one in self.engine.models.out_of_use()]
+        return _json({"models": [_about(slot) for slot in self.engine.slots()], "aside": aside})
 
     async def create(self, request: Request) -> Response:
         """Make a model."""

@@ -22,6 +22,7 @@ from onkel.app.service.engine import Engine
 from onkel.app.service.limits import MIB, Limits
 from onkel.app.service.log import Damaged
 from onkel.app.service.routes import Api
+from onkel.app.telling import say
 
 HOST, PORT = "127.0.0.1", 8421
 
@@ -58,7 +59,7 @@ def serve(
 
 def server_of(engine: Engine, host: str, port: int, token: str | None) -> Server:
     """Return a server for an engine: the API, and the live page over its board."""
-    requests, page = Requests(), Page(engine.board, service=True)
+    requests, page = Requests(), Page(engine.board, service=True, known=engine.slot)
     return Server(
         [*Api(engine, requests).routes(), *page.routes()], host, port, token, is_public,
         page.closing.set, requests, engine.limits.requests_per_second, engine.limits.connections,
@@ -90,6 +91,6 @@ def run(options: dict[str, Any]) -> int:
 
 def _say(url: str) -> None:
     """Tell where the service is; a person also how to end it."""
-    print(f"onkel: {url}", flush=True)
+    say(f"onkel: {url}")
     if sys.stderr.isatty():
         print("The live page is there as well. Ctrl-C ends the service.", file=sys.stderr)

@@ -105,7 +105,7 @@ class Start:
         try:
             replay.check_undecided(record, self._notes, error)
             slot.refused.add(record.position)
-            words = "record %d of model %r, not answered before the last end, is refused: %s"
+            words = "record %d of model %r, on which nothing was noted, is refused: %s"
             _LOG.warning(words, record.position, slot.spec.name, replay.words_of(error))
             if not replay.unchanged(slot.estimator, t, error):
                 slot.estimator = self.keeper.rebuilt(slot, record.position)

@@ -34,6 +34,7 @@ class GrowingFeed(FileFeed):
             )
 
     def _start(self, position: dict[str, Any] | None) -> None:
+        self._before = b""
         super()._start(position)
         start = max(self.offset - BEFORE, 0)
         self._before = os.pread(self.file.fileno(), self.offset - start, start)
@@ -77,8 +78,8 @@ class GrowingFeed(FileFeed):
         copy = rotation.copied(self.named, self.offset, self._before)
         if copy is None:
             self.notes.append(
-                f"{self.named} was cut: what was written to it between the last look and the cut "
-                "is not read"
+                f"{self.named} was cut, or written anew: what came to it between the last look and "
+                "that is not read, and it is read from its start"
             )
             return False
         self.file.close()

@@ -146,7 +146,8 @@ def label(value: Any, whole: bool, column: str = "?") -> Any:
     found = _whole(value, column)
     if not ~LARGEST_LABEL <= found <= LARGEST_LABEL:
         bits = found.bit_length() + 1
-        raise BadRow(f"column {column!r}: a whole number of {bits} bits is no label; 64 are taken")
+        words = f"a whole number of {bits} bits, sign and all, is no label; 64 are taken"
+        raise BadRow(f"column {column!r}: {words}")
     return found
 
 

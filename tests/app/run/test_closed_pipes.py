@@ -57,6 +57,12 @@ def test_a_full_disk_is_a_sentence(words, name) -> None:
     assert code == 5 and said.count(b"\n") == 1 and b"No space left on device" in said, said
 
 
+def test_a_service_whose_address_nobody_hears_ends(tmp_path) -> None:
+    pytest.importorskip("uvicorn", reason="needs the extra serve: pip install onkel[serve]")
+    words = ["serve", "--state", str(tmp_path / "models"), "--port", "0"]
+    assert run(words, stdout=subprocess.PIPE) == (5, b"")
+
+
 def test_a_closed_standard_output_is_told(words) -> None:
     done = subprocess.run(
         ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "onkel.app", *words("inspect")],

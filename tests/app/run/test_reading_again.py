@@ -59,6 +59,27 @@ def test_a_last_line_is_learned_once_it_is_whole(run, tmp_path) -> None:
     assert not (tmp_path / "state" / "dead_letters.jsonl").read_text()
 
 
+def test_a_run_that_follows_goes_on(rng, tmp_path) -> None:
+    path = write_rows(tmp_path / "rows.csv", rng.normal(size=(300, 2)))
+    words = [
+        "detect",
+        path,
+        "--all",
+        "--follow",
+        "--stop-after",
+        0.3,
+        "--state",
+        tmp_path / "state",
+    ]
+    for rows in (300, 300, 301):
+        done = onkel(*words, "-o", tmp_path / "out.jsonl")
+        assert done.exit_code == 0, done.output
+        assert len(json_lines(tmp_path / "out.jsonl")) == rows
+        if rows == 300:
+            more = "1.5," if path.read_bytes().endswith(b"\n") else "2.5\n"
+            path.write_bytes(path.read_bytes() + more.encode())
+
+
 def test_without_a_state_the_last_line_needs_no_end(rng, tmp_path) -> None:
     path = write_rows(tmp_path / "rows.csv", rng.normal(size=(100, 2)))
     path.write_bytes(path.read_bytes() + b"1.5,2.5")

@@ -9,6 +9,7 @@ import json
 import sqlite3
 
 import pytest
+from helpers.serving import served
 from helpers.states import bits, crash, learn, make, saved, two_models
 
 from onkel import NoveltyDetector, files
@@ -102,6 +103,17 @@ def test_a_damaged_file_is_named_and_the_others_go_on(engine, tmp_path):
     again.snapshot()
     again.close()
     assert path.read_bytes().endswith(b"otherwise"), "nothing is deleted"
+
+
+def test_the_page_says_that_a_model_is_set_aside(engine, tmp_path):
+    folder, path = saved(engine, tmp_path / "copy")
+    path.write_bytes(b"otherwise")
+    with served(folder) as one:
+        for where in ("/models/bad", "/live/bad"):
+            status, _, data = one.client.send("GET", where)
+            assert status == 503 and json.loads(data)["error"]["code"] == "set_aside"
+        assert one.client.ok("GET", "/models")["aside"] == ["bad"]
+        assert one.client.refused("GET", "/live/other")[0] == 404
 
 
 @pytest.mark.parametrize("how", ["missing", "folder", "link", "unreadable"])

@@ -145,6 +145,19 @@ def test_a_torn_frame_that_holds_a_whole_one_is_cut(tmp_path):
     assert read(tmp_path)[0] == [b"kept"]
 
 
+@pytest.mark.parametrize("zeros", [5, 40, 5000])
+def test_zeros_at_the_end_are_a_torn_write(tmp_path, caplog, zeros):
+    """Room that a file system had given, and not written to, when the power went."""
+    log = Log(tmp_path)
+    list(log.recover(1))
+    log.append(owned([b"kept"]))
+    log.close()
+    (path,) = log.segments()
+    path.write_bytes(path.read_bytes() + bytes(zeros))
+    assert read(tmp_path)[0] == [b"kept"]
+    assert f"{zeros} bytes of a write that did not end are cut off" in caplog.text
+
+
 def test_recovery_takes_no_longer_for_bodies_full_of_heads(tmp_path):
     """A frame of nothing but beginnings of frames, torn: its bytes are looked at once."""
     head = logs.frame(1, owned([b"x" * 2**21]))[: len(logs.frame(1, owned([])))]
