@@ -43,7 +43,8 @@ def primal(task: PrimalInput) -> dict[str, Any]:
     score, limit = np.zeros((2, *task.y.shape))
     mean_score = np.zeros(task.y.shape if task.average else (0, task.y.shape[1]))
     for t, x in enumerate(task.x):
-        kxx = norm_p(x, task.p) ** 2
+        size = norm_p(x, task.p)
+        kxx = size * size  # not a power: that raises where it overflows
         for c, s in enumerate(state):
             if np.isnan(task.y[t, c]):  # an output that is not there yet
                 limit[t, c] = limit_of(task.loss, s)
@@ -61,7 +62,8 @@ def primal(task: PrimalInput) -> dict[str, Any]:
                 norm = norm_p(theta[c, :-1], task.p)
                 if norm > move.radius:
                     theta[c] *= move.radius / norm
-                s[Field.NORM2] = min(norm, move.radius) ** 2
+                held = min(norm, move.radius)
+                s[Field.NORM2] = held * held
             shown = mean_score[t, c] if task.average else score[t, c]
             if not (is_sound(s[None]) and abs(shown) < MOST_SHOWN):
                 return _result(state, theta, total, score, mean_score, limit, t)

@@ -124,8 +124,14 @@ def test_rows_after_an_outlier_are_learned_as_before(rng, case, dtype):
     X = X.astype(dtype)
     ordinary, test = slice(BEFORE, BEFORE + AFTER), slice(BEFORE + AFTER, None)
     twin = type(made)(**made.get_params(deep=False))
-    learn(twin, X, y, slice(0, BEFORE + AFTER))
-    best = error_of(twin, X[test], None if y is None else y[test])
+    learn(twin, X, y, slice(0, BEFORE))
+    late = []  # steps of one size leave an error that goes up and down
+    for start in range(BEFORE, BEFORE + AFTER, 50):
+        learn(twin, X, y, slice(start, start + 50))
+        late.append(error_of(twin, X[test], None if y is None else y[test]))
+    best = max(late[-10:])
+    if not bounded and best > 1e3:
+        pytest.skip("it diverges without an outlier, too")
     outliers = [([v, 0.0], None if y is None else y[0]) for v in VALUES]
     outliers += [(X[0], v) for v in TARGETS] if made.task == "regression" else []
     for x, target in outliers:

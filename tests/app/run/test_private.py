@@ -147,7 +147,7 @@ def test_two_runs_at_once_do_not_write_one_output(rows, tmp_path) -> None:
     assert done.exit_code == 5 and "is written by" in done.stderr
     if os.path.exists("/proc/locks"):
         assert f"process {process.pid}" in done.stderr
-    assert (tmp_path / "out").read_bytes() == before
+    assert (tmp_path / "out").read_bytes().startswith(before)  # its own run goes on
     process.communicate()
     assert onkel("detect", rows, "-o", tmp_path / "other", *HOW).exit_code == 0
 
