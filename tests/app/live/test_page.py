@@ -157,12 +157,12 @@ def test_the_page_says_how_rare_rows_are(browser, service, width):
     page.goto(f"{service.url}/?model=rare")
     until(page, "document.getElementById('alerts').textContent.includes('1 in ')")
     until(page, "document.getElementById('alerts').textContent.includes('pressure')")
+    until(page, "document.getElementById('score-words').textContent.startsWith('Now 1 in ')")
     page.wait_for_timeout(1500)
     assert text(page, "#score-title") == "How rare rows are"
     assert text(page, "#score-legend").split("\n")[2] == "level of an alert"
     assert "first 230 rows of a model" in text(page, "#words")
     assert shown(page)["promised, usual rows"] == "2 %" and "realised, all rows" in shown(page)
-    assert text(page, "#score-words").startswith("Now 1 in ")
     assert min(page.evaluate(INKED)) > 150
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate(AUDIT) == []
