@@ -108,7 +108,7 @@ def test_as_on_the_cpu(task, rng):
     same_answers(a, b, X)
 
 
-@pytest.mark.parametrize("cap", size([17], [3, 13, 40, 64]))
+@pytest.mark.parametrize("cap", size([17], [13, 64]))
 def test_a_full_ring_lets_the_oldest_go(cap, rng):
     """A sixteenth at once, at the row that fills it, however the rows are cut into calls."""
     X, y = stream(rng, "classification", size(24, ROWS))
@@ -177,7 +177,7 @@ def test_tensors_are_used_in_place(rng):
 
 def test_files_and_moves(rng, tmp_path):
     """Saved and loaded, the same bits; from the device to the CPU and back, the same model."""
-    X, y = stream(rng, "classification")
+    X, y = stream(rng, "classification", size(40, 60))
     model = Classifier(members=classifiers(30), device="cuda").partial_fit(X[:20], y[:20])
     model.save(tmp_path / "model")
     again = onkel.load(tmp_path / "model")
