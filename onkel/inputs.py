@@ -14,6 +14,8 @@ Array = NDArray[Any]
 
 LARGEST = 1e152
 """Inputs beyond this have squares that a stream's moments cannot hold."""
+WHOLE = -(2**63), 2**63 - 1
+"""Least and largest whole number of labels and requests: what logs, files and NumPy hold."""
 EXACT = 2**53
 """From here on floats skip whole numbers."""
 WIDEST = 64

@@ -319,7 +319,7 @@ def is_finite(rule: Any, state: Array, scores: Array, coefs: Array, kxx: float) 
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is too long
         short = steps**2 * max(kxx, 1.0) <= rule.longest_step**2
         back = steps * kxx <= BACK * np.abs(scores)
-    return bool(np.all(short | back) and np.all(sizes < 1e300) and np.all(steps < 1e150))
+    return bool(np.all(short | back) and np.all(sizes < MOST_STATE) and np.all(steps < MOST_SHOWN))
 
 
 def is_sound(state: Array, *others: Array) -> bool:

@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.inputs import EXACT, RefusedRow
+from onkel.inputs import EXACT, WHOLE, RefusedRow
 
 Array = NDArray[Any]
 
 LABELS = (bool, int, float, str, bytes, np.bool_, np.integer, np.floating)
 """What can be told apart, and kept in a file."""
-LARGEST = 2**63 - 1
-"""Of whole numbers: what fits into 64 bits, the sign included."""
 
 
 def checked(y: Array, what: str = "Row") -> Array:
@@ -37,7 +35,7 @@ def checked(y: Array, what: str = "Row") -> Array:
         raise ValueError(f"Complex data not supported: labels are texts or numbers; got {y.dtype}.")
     with np.errstate(invalid="ignore"):
         plain = kind == "f" and np.all((np.abs(y) < EXACT) & (y == np.floor(y)))
-    if kind == "O" or (kind == "f" and not plain) or (kind == "u" and np.any(y > LARGEST)):
+    if kind == "O" or (kind == "f" and not plain) or (kind == "u" and np.any(y > WHOLE[1])):
         check_labels(y.tolist(), what)
     elif kind not in "biufUS":
         check_labels(y[:1].tolist(), what)
@@ -60,7 +58,7 @@ def _fault(label: Any, words: bool) -> str:
     """
     if label is None or (isinstance(label, (float, np.floating)) and label != label):
         return "Input y contains NaN or None: give a label."
-    if isinstance(label, int) and not -LARGEST - 1 <= label <= LARGEST:
+    if isinstance(label, int) and not WHOLE[0] <= label <= WHOLE[1]:
         bits = label.bit_length() + 1  # one is the sign
         named = f"the label {label}" if bits <= 128 else "the label"
         return f"{named} has {bits} bits; give it as text."

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from onkel.app.http.problems import Problem
 from onkel.app.service.limits import Limits
+from onkel.inputs import WHOLE
 
 Array = NDArray[Any]
 Row = list[float | None] | dict[str, float | None] | str
-WHOLE = -(2**63), 2**63 - 1
-"""Smallest and largest whole number: what the log, the models' files and NumPy hold."""
 Whole = Annotated[int, msgspec.Meta(ge=WHOLE[0], le=WHOLE[1])]
 Label = Whole | float | str | bool
 Target = Label | list[float]

@@ -8,8 +8,8 @@ from typing import Any
 
 import onkel
 from onkel.app.http.problems import Problem
-from onkel.app.service.bodies import WHOLE
 from onkel.files.parameters import PARTS
+from onkel.inputs import WHOLE
 from onkel.params import Part
 
 TASKS = {"novelty": "Detector", "classification": "Classifier", "regression": "Regressor"}

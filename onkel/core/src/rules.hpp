@@ -205,8 +205,9 @@ constexpr double kBack = 4;
 inline bool is_finite(const Rule& rule, const double* s, double score, double coef, double kxx) {
   const double size = std::fabs(coef), square = size * size * (kxx > 1 ? kxx : 1);
   const bool fits = square <= rule.most * rule.most || size * kxx <= kBack * std::fabs(score);
-  return fits && std::fabs(score) < 1e300 && size < 1e150 && s[onkel::kFieldNorm2] < 1e300 &&
-         std::fabs(s[onkel::kFieldOffset]) < 1e300;
+  return fits && std::fabs(score) < onkel::kMostState && size < onkel::kMostShown &&
+         s[onkel::kFieldNorm2] < onkel::kMostState &&
+         std::fabs(s[onkel::kFieldOffset]) < onkel::kMostState;
 }
 
 }  // namespace

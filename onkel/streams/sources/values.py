@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from onkel.inputs import EXACT, LARGEST
+from onkel.inputs import EXACT, LARGEST, WHOLE
 
 MISSING = (
     "", "NA", "N/A", "NaN", "nan", "NAN", "null", "NULL", "None", "none", "?", "-",
@@ -19,8 +19,6 @@ _DIGITS = re.compile(r"[+-]?[0-9]{1,40}")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
-LARGEST_LABEL = 2**63 - 1
-"""Of labels that are whole numbers: what fits into 64 bits."""
 LONGEST_LABEL = 1000
 """Characters of a label: a longer one is a text that stands in the wrong column."""
 LARGEST_TARGET = 1e150
@@ -144,7 +142,7 @@ def label(value: Any, whole: bool, column: str = "?") -> Any:
     if not whole:
         return _label(value, column)
     found = _whole(value, column)
-    if not ~LARGEST_LABEL <= found <= LARGEST_LABEL:
+    if not WHOLE[0] <= found <= WHOLE[1]:
         bits = found.bit_length() + 1
         words = f"a whole number of {bits} bits, sign and all, is no label; 64 are taken"
         raise BadRow(f"column {column!r}: {words}")
