@@ -177,7 +177,7 @@ $(LOW)/done: $(CORE_FILES) tools/lowest.py | $(DONE)/venv
 	@echo "== an environment with the lowest versions"
 	@rm -rf $(LOW) && mkdir -p $(LOW)
 	@$(BIN)/python -m venv $(LOW)/venv
-	@$(BIN)/python tools/lowest.py build cli arrow kafka report serve test > $(LOW)/pins.txt
+	@$(BIN)/python tools/lowest.py build cli arrow zstd kafka report serve test > $(LOW)/pins.txt
 	@$(BIN)/python tools/lowest.py river | grep '^river' > $(LOW)/river.txt
 	@$(LOW_PIP) -r $(LOW)/pins.txt "cmake>=3.20" ninja
 	@SKBUILD_BUILD_DIR=$(LOW)/cmake $(LOW)/venv/bin/python -m pip install -qq --no-build-isolation --no-deps -e .

@@ -1,6 +1,12 @@
 """Modules whose examples need an extra are left out where it is not installed."""
 
 import importlib.util
+import os
+
+# Tests share the processors, and their matrices are small: threads of NumPy's own would only wait
+# for one another. Set before NumPy is imported, and for the processes that tests start.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
 
 
 def installed(name: str) -> bool:

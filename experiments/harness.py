@@ -68,13 +68,14 @@ def load(folder: Path, name: str, shuffle: bool = False) -> tuple[np.ndarray, np
 def table(rows: list[dict[str, Any]]) -> str:
     """Return rows as a compact text table; a key may be missing from some."""
     heads = list(dict.fromkeys(key for row in rows for key in row))
-    cells = [[_cell(row.get(h)) for h in heads] for row in rows]
+    cells = [[cell(row.get(h)) for h in heads] for row in rows]
     widths = [max(len(h), *(len(c[i]) for c in cells)) for i, h in enumerate(heads)]
     lines = [heads, ["-" * w for w in widths], *cells]
     return "\n".join("  ".join(c.rjust(w) for c, w in zip(r, widths, strict=True)) for r in lines)
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
+    """Return a value as tables show it."""
     if value is None:
         return "-"
     return f"{value:.4g}" if isinstance(value, float) else str(value)

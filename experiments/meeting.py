@@ -33,7 +33,7 @@ CHUNK = 100
 WIDTH = 7.0
 """Inches, two panels across: wider ones cannot be read on a phone."""
 INK, SOFT, ACCENT, ALARM = common.INK, common.SOFT, common.ACCENT, common.ALARM
-COLOURS = (ACCENT, ALARM, "#e08e0b", "#5a9367", "#7d4e9e", INK, SOFT, "#a9744f")
+COLOURS = (ACCENT, ALARM, "#e08e0b", "#5a9367", "#7d4e9e", INK, SOFT, "#a9744f", "#2a9d8f")
 
 
 def walk(make: Callable[[Feed], Step], feed: Feed) -> np.ndarray:

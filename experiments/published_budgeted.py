@@ -17,14 +17,16 @@ On the checkerboard it is worse. More rows bring it nearer, and with 50 000 our 
 not NORMA, reaches the printed figure; whether print had as many is not known to us.
 
 « Our own » is chosen the same way among a constant rate or the projection, each with or without
-the average hypothesis. With a window of 500 terms, from which the oldest goes, it faces the best
-budgeted method on IJCNN, which merges terms so that 500 are enough: a window cannot do that, and
-falls far behind.
+the average hypothesis. With a window of 500 terms it faces the best budgeted method on IJCNN,
+which merges terms so that 500 are enough. Where the oldest goes a window falls far behind; where
+terms are merged (``Window(budget="merge")``, settings chosen on a fifth of all training rows, the
+square of the hinge at rate 0.25 among them) it reaches print, and 100 terms are not far off.
 
 *Chosen after a look.* A first grid (η up to 4, λ down to 0.0001) had its best values at the edge
 and was short of print on IJCNN and USPS; it was widened to the present one, test figures having
 been seen. The checkerboard's 50 000 rows, and choosing the setting on all of them, came after 10
-000 had fallen short.
+000 had fallen short. The square of the hinge, and choosing on all training rows, came after the
+other settings, chosen on 10 000, had reached 97.7 % with 500 merged terms.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ else:
 
 import numpy as np
 
-from onkel import Classifier, KernelClassifier, expansions, kernels, rules, schedules
+from onkel import Classifier, KernelClassifier, expansions, kernels, losses, rules, schedules
 
 SOURCE = "Wang et al. 2012"
 FILES = ("a9a", "ijcnn1", "usps")
@@ -154,6 +156,23 @@ def own(widths: tuple[float, ...], terms: int | None = None) -> dict[str, Make]:
     }  # fmt: skip
 
 
+def merged(terms: int) -> dict[str, Make]:
+    """Return settings whose terms are merged: ours, and the square of the hinge."""
+    kinds: dict[str, tuple[Callable[[], Any], Any]] = {
+        "projection": (rules.Projection, losses.SoftMargin()),
+        "rate 1": (lambda: rules.Norma(1.0, memory=np.inf), losses.SoftMargin()),
+        "squared hinge, rate 0.25": (
+            lambda: rules.Norma(0.25, memory=np.inf), losses.SoftMargin(power=2),
+        ),
+    }  # fmt: skip
+    window = expansions.Window(terms=terms, budget="merge")
+    return {
+        f"γ {g:.3g}, {kind}": lambda g=g, rule=rule, loss=loss: model(g, rule()).set_params(
+            expansion=window, loss=loss)
+        for g, (kind, (rule, loss)) in product((1.0, 2.0, 4.0, 8.0), kinds.items())
+    }  # fmt: skip
+
+
 def accuracy(found: Any, X: Array, y: Array) -> float:
     """Return the share of right labels in per cent."""
     return 100 * float(np.mean(found.predict(X) == y))
@@ -197,6 +216,10 @@ def lines_of(problem: Problem, data: Path, orders: int) -> list[Row]:
     if problem.name == "IJCNN":
         found.append(result(problem, "our own, 500 terms", own(problem.widths, 500), split, orders,
                             98.08, "printed: 500 merged terms; batch LIBSVM 98.72"))  # fmt: skip
+        every = replace(problem, tuning=len(split[1]))
+        for terms in (100, 500, 2000):
+            found.append(result(every, f"{terms} terms, merged", merged(terms), split, orders,
+                                98.08, "printed: 500 merged terms"))  # fmt: skip
     return found
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         series,
         streams,
     )
+    from onkel.columns import Columns
     from onkel.estimators import (
         Classifier,
         Detector,
@@ -38,6 +39,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Classifier",
+    "Columns",
     "Detector",
     "KernelClassifier",
     "KernelRegressor",
@@ -60,8 +62,8 @@ __all__ = [
     "series",
     "streams",
 ]
-_ELSEWHERE = {"load": "files", "merge": "merging"}
-"""Functions, and the modules that they live in."""
+_ELSEWHERE = {"Columns": "columns", "load": "files", "merge": "merging"}
+"""What lives elsewhere than among the estimators."""
 
 
 def __getattr__(name: str) -> Any:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from onkel import bounds
 from onkel.core.layout import Field
-from onkel.learner import Learner
+from onkel.learner import Learner, SecondOrderLearner, Widths
 
 Array = NDArray[Any]
 
@@ -45,10 +45,48 @@ def report(learner: Learner, since: Array | None = START) -> dict[str, Any]:
         "scale": _scale(learner),
         **_rates(learner, since),
     }
+    if isinstance(learner, SecondOrderLearner):
+        found |= _second_order(learner)
     if learner.settings.average:
         trials = np.maximum(s[:, Field.TRIALS], 1)
         found["average_bound"] = float((s[:, Field.DROPPED_AVERAGE] / trials).max(initial=0.0))
     return found
+
+
+def _second_order(learner: SecondOrderLearner) -> dict[str, Any]:
+    """Return the offset, the noise, what exchanged centres have cost, the intervals' rates.
+
+    The noise is a standard deviation in the targets' units; the cost a sum of squares, in the
+    learner's own units as the loss is.
+    """
+    following, widths = learner.following, learner.intervals
+    if following is not None and not following.most:
+        following = None  # no centres are chosen
+    return {
+        "offset": _plain(learner.weights()[1]),
+        "noise": _plain(learner.limits()),
+        "centers_exchanged": following.exchanged if following and following.most else None,
+        "centers_cost": following.cost if following and following.most else None,
+        **(rates_of(widths) if len(widths.state) else {}),
+    }
+
+
+def rates_of(widths: Widths) -> dict[str, Any]:
+    """Return the promised share of targets outside the intervals, the realised one, and why.
+
+    ``realised = promised + error term`` exactly: the term is how far the widths have gone.
+    """
+    names = ("rate_promised", "rate_realised", "rate_error_term", "rate_in_words")
+    rows = widths.rows
+    if not rows:
+        return {**dict.fromkeys(names), "rate_promised": widths.nu}
+    realised, error = widths.of("missed") / rows, widths.owed() / rows
+    found = " and ".join(f"{100 * v:.3g} %" for v in realised.tolist())
+    words = (
+        f"Promised {100 * widths.nu:.3g} % of targets outside the intervals, realised {found} of "
+        f"{rows} rows."
+    )
+    return dict(zip(names, (widths.nu, _plain(realised), _plain(error), words), strict=True))
 
 
 def _plain(values: Array) -> Any:
@@ -115,7 +153,7 @@ def _scale(learner: Learner) -> dict[str, Any]:
     if learner.settings.scale and not learner.on_strings:
         frame = learner.frame
         report["means"] = frame.mean.tolist()
-        report["spreads"] = (1.0 / (frame.width * frame.unit)).tolist()
+        report["spreads"] = (learner.widths / (frame.width * frame.unit)).tolist()
     if learner.targets.active:
         report["target_means"] = learner.targets.center.tolist()
         report["target_spreads"] = learner.targets.spread.tolist()

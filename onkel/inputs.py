@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -185,8 +185,9 @@ def _to_float(X: Any, dtype: Any) -> Array:
                 f"X must hold numbers; {error}. A row is a list of numbers, one per feature."
             ) from None
         raise ValueError(
-            f"X must hold numbers, none of them missing; {error}. Encode text columns, or use a "
-            "string kernel (kernels.Spectrum) on a list of strings."
+            f"X must hold numbers, none of them missing; {error}. For texts hand over "
+            "a table with a column of texts (a frame, a list of dicts), or use a string kernel "
+            "(kernels.Spectrum) on a list of strings."
         ) from None
 
 
@@ -249,7 +250,13 @@ def as_rows(x: Any, strings: bool) -> Any:
     >>> as_rows([1.0, 2.0], strings=False), as_rows("text", strings=True)
     ([[1.0, 2.0]], ['text'])
     """
-    if is_sparse(x) or hasattr(x, "columns"):
+    if is_sparse(x) or hasattr(x, "columns") or hasattr(x, "plan"):
+        return x
+    if isinstance(x, Mapping):
+        return [x]
+    if getattr(getattr(x, "dtype", None), "names", None):
+        return np.atleast_1d(x)  # records, or one
+    if isinstance(x, (list, tuple)) and x and isinstance(x[0], Mapping):
         return x
     try:
         axes = np.ndim(x)

@@ -468,6 +468,19 @@ REGISTRY = registered(Loss)
 __all__ = ["Loss", "get", *(kind.__name__ for kind in REGISTRY.values())]
 
 
-def get(loss: Any) -> Loss:
-    """Return a loss from an object or a name."""
-    return pick("loss", loss, Loss, REGISTRY)
+def get(loss: Any, task: str | None = None) -> Loss:
+    """Return a loss from an object or a name; an error names those of a task, if one is given."""
+    if isinstance(loss, str) and loss in REGISTRY:
+        return REGISTRY[loss]()
+    return pick("loss", loss, Loss, of_task(task))
+
+
+def of_task(task: str | None) -> dict[str, type[Loss]]:
+    """Return the losses of a task by name; all of them, where none is given.
+
+    Examples
+    --------
+    >>> list(of_task("novelty"))
+    ['novelty']
+    """
+    return {word: kind for word, kind in REGISTRY.items() if task in (None, kind.task)}

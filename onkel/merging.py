@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel import columns
 from onkel.estimators import inside
 from onkel.estimators.base import Estimator
 from onkel.estimators.classes import Classes, common
@@ -143,6 +144,9 @@ def _whole(
     names = [m.feature_names_in_ for m in models if hasattr(m, "feature_names_in_")]
     if names:
         learned["feature_names_in_"] = names[0].copy()
+    tallies = [m.tally_ for m in models]
+    if tallies[0] is not None:
+        learned["_tally"] = columns.added(tallies, start[0].tally_ if start else None)
     return inside.around(models[0], found.learner, classes, **learned)
 
 
@@ -216,6 +220,11 @@ def _check_start(models: list[Any], start: list[Any]) -> None:
 
 def _check_alike(first: Any, other: Any, j: int | str) -> None:
     """Refuse models that differ in anything but what they have learned."""
+    if first.plan_ != other.plan_:
+        raise ValueError(
+            f"merge: the first rows of model 0 and of model {j} told other types of columns. Say "
+            "what they are before learning: columns=Columns({name: type, ...})."
+        )
     mine, theirs = _facts(first), _facts(other)
     for name in mine:
         found = _difference(name, mine[name], theirs.get(name))

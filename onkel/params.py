@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 
 from onkel import clock
+from onkel.nearest import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Accept:
         low = "-inf" if math.isinf(self.low) else f"{self.low:g}"
         high = "inf" if math.isinf(self.high) else f"{self.high:g}"
         kind = "a whole number" if self.whole else "a number"
-        parts = [f"{kind} in {left}{low}, {high}{right}"]
+        parts = [f"{kind} in {left}{low}, {high}{right}"] * (self.low <= self.high)
         parts += [repr(w) for w in self.words]
         parts += ["a function"] * self.function + [clock.ACCEPTED] * self.duration
         parts += ["None"] * self.none
@@ -150,7 +151,7 @@ def pick(what: str, value: Any, base: type[PartT], registry: Mapping[str, type[P
         return registry[value]()
     raise ValueError(
         f"{what} must be one of {sorted(registry)} or an object of onkel (a {base.__name__}); "
-        f"got {value!r}."
+        f"got {value!r}.{did_you_mean(value, registry, what)}"
     )
 
 
@@ -171,7 +172,7 @@ def nested_changes(
         if name not in merged:
             raise ValueError(
                 f"Invalid parameter {name!r} for estimator {owner!r}. "
-                f"Valid parameters are: {sorted(merged)!r}."
+                f"Valid parameters are: {sorted(merged)!r}.{did_you_mean(name, merged)}"
             )
         if rest:
             inner.setdefault(name, {})[rest] = value

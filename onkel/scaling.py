@@ -32,11 +32,14 @@ class Moments:
     `steady` ones are not carried away by a single row: a value further from the mean than 10 000
     spreads counts as one that widens the spread by an eighth. Values that stay there are followed
     all the same, an eighth at a time (faster in the first hundred rows).
+
+    The first `codes` columns are no numbers: they stay at 0.
     """
 
     def __init__(
-        self, columns: int, horizon: float, eps: float, gaps: bool = False, steady: bool = False
-    ) -> None:
+        self, columns: int, horizon: float, eps: float, gaps: bool = False, steady: bool = False,
+        codes: int = 0,
+    ) -> None:  # fmt: skip
         self.seen = np.zeros(columns)
         self.mean = np.zeros(columns)
         self.variance = np.zeros(columns)
@@ -44,16 +47,20 @@ class Moments:
         self.eps = eps
         self.gaps = gaps
         self.steady = steady
+        self.codes = codes
 
     def update(self, rows: Array, fade: Array = NOTHING) -> None:
         """Take in rows; before each, the weight of all that came fades by its factor."""
-        core.moments(np.ascontiguousarray(rows, np.float64), fade, self.running())
+        numbers = rows[:, self.codes :] if self.codes else rows
+        core.moments(np.ascontiguousarray(numbers, np.float64), fade, self.running())
 
     def running(self) -> core.Running:
-        """Return the moments as the core takes them, arrays and all."""
+        """Return the moments of the numbers as the core takes them, arrays and all."""
         horizon = float(self.horizon)
-        held = (self.seen, self.mean, self.variance)
-        return core.Running(*held, horizon, not self.gaps, self.steady)
+        seen, mean, variance = self.seen, self.mean, self.variance
+        if self.codes:
+            seen, mean, variance = (a[self.codes :] for a in (seen, mean, variance))
+        return core.Running(seen, mean, variance, horizon, not self.gaps, self.steady)
 
     def spread(self) -> Array:
         """Return the standard deviation; 1 where the column has been constant.
@@ -83,6 +90,8 @@ class Moments:
         self.mean = saved.array("mean", (columns,), np.float64)
         self.variance = saved.array("variance", (columns,), np.float64, low=0.0)
         self.seen = saved.array("seen", (columns,), np.float64, low=0.0)
+        if any(a[: self.codes].any() for a in (self.mean, self.variance, self.seen)):
+            raise saved.refuse("mean", "variance and seen must be 0 where columns are codes")
         if np.any(np.abs(self.mean) > MOST_MEAN) or np.any(self.variance > MOST_VARIANCE):
             raise saved.refuse("mean", "and variance must be those of numbers that are accepted")
         saved.finish()

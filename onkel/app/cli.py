@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from onkel import __version__
-from onkel.app.errors import CODES
+from onkel.app.errors import CODES, StateProblem
 from onkel.app.options import (
     Heard,
     HeardGroup,
@@ -66,8 +66,8 @@ def detect(source: str, **options: Any) -> None:
     """Raise alerts on rows that are new, at a rate that you choose.
 
     SOURCE is a file (CSV, TSV, JSON lines, Parquet, LIBSVM; compressed or not), - for stdin, or
-    kafka://host:port/topic. Columns of numbers are learned from, by name; text columns are ignored
-    with a warning.
+    kafka://host:port/topic. Columns of any kind are learned from, by name: numbers, categories,
+    dates, texts.
 
     \b
     onkel detect readings.csv                        alerts on 1 % of usual rows, and on faults
@@ -170,13 +170,15 @@ def inspect(state: str, as_json: bool) -> None:
     onkel inspect run/
     onkel inspect run/ --json | jq .examples
 
-    It may be asked while a run is going on.
+    It may be asked while a run is going on. If a run could not go on from it, the code is 4.
     """  # noqa: D301
     from onkel.app.run import inspect as inspection
 
     with ending():
         found = inspection.inspect(state)
         say(inspection.as_json(found) if as_json else inspection.as_text(found))
+        if "problem" in found:
+            raise StateProblem(found["problem"])
 
 
 @main.command(cls=Heard, context_settings=_SHOWN)

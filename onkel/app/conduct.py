@@ -10,14 +10,18 @@ import signal
 import sqlite3
 import stat
 import sys
+import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from onkel.app.errors import OutputProblem, StateProblem, UsageProblem
+from onkel.app.errors import OutputProblem, StateProblem, TooManyBroken, UsageProblem
 from onkel.app.live.watch import address_of, dashboard
+from onkel.app.run import lost, target
 from onkel.app.run.dry_run import describe
 from onkel.app.run.prepare import dead_path, opened, prepare, reading_of, settings_of
 from onkel.app.run.progress import Progress, closing
@@ -25,6 +29,7 @@ from onkel.app.run.series import lags_of
 from onkel.app.run.session import Session
 from onkel.app.run.settings import RunSettings
 from onkel.app.telling import forget_stdout, say, tell
+from onkel.streams.sources import Source
 
 INTERRUPTED = 130
 
@@ -37,8 +42,7 @@ def run(task: str, source: str, options: dict[str, Any]) -> int:
     for note in [] if options["quiet"] else settings.notes():
         tell(f"onkel: {note}")
     if options["dry_run"]:
-        say(describe(settings, opened(source, reading), options["as_json"]))
-        return 0
+        return _try(settings, opened(source, reading), options)
     try:
         with contextlib.ExitStack() as stack:
             signals = stack.enter_context(_Stops())
@@ -55,6 +59,15 @@ def run(task: str, source: str, options: dict[str, Any]) -> int:
         raise StateProblem(f"{options['state']} is damaged: {error}.") from None
 
 
+def _try(settings: RunSettings, source: Source, options: dict[str, Any]) -> int:
+    """Say what the first rows tell; raise what a run would raise."""
+    with contextlib.closing(source):
+        first = source.trial()
+        say(describe(settings, source, first, options["as_json"], options["broken_at_most"]))
+        target.check(source.schema, first)
+    return 0
+
+
 def _check(settings: RunSettings, options: dict[str, Any]) -> None:
     settings.estimator()
     if settings.by_clock and options["time"] is None:
@@ -66,6 +79,8 @@ def _check(settings: RunSettings, options: dict[str, Any]) -> None:
         address_of(options["dashboard"])
     if options["replay"] and options["state"] is None:
         raise UsageProblem("--replay skips what --state knows: give a --state.")
+    if options["output_lost"] and options["state"] is None:
+        raise UsageProblem("--output-lost goes on with a --state: give one.")
     if options["report"] and find_spec("bokeh") is None:
         raise UsageProblem("--report needs Bokeh: pip install 'onkel[report]'.")
     if options["report"] and not Path(options["report"]).absolute().parent.is_dir():
@@ -119,7 +134,7 @@ def _is_own(path: Path, state: Path) -> bool:
 
 
 def conduct(session: Session, options: dict[str, Any], signals: _Stops) -> int:
-    """Run a session to its end; show progress and summary where a person watches."""
+    """Run a session to its end; show progress where a person watches, and a summary."""
     quiet, watched = options["quiet"], sys.stderr.isatty()
     signals.watch(session)
     warned = _warn(session, 0, quiet)
@@ -137,23 +152,39 @@ def conduct(session: Session, options: dict[str, Any], signals: _Stops) -> int:
         if progress is not None:
             progress.close()
     _warn(session, warned, quiet)
-    _finish(session, options, time.monotonic() - begun, session.counters.rows - before, watched)
+    _hint(session, quiet)
+    problem = lost.too_many(
+        session.counters, options["broken_at_most"], session.source.schema.roles.target
+    )
+    told = bool(problem) and not signals.came
+    seconds, rows = time.monotonic() - begun, session.counters.rows - before
+    _finish(session, options, partial(closing, session, seconds, rows, not told))
     if signals.came and session.state is not None and watched:
         tell("Interrupted; the same command goes on from here.")
+    if told:
+        raise TooManyBroken(problem)
     return INTERRUPTED if signals.came else 0
 
 
 def _warn(session: Session, shown: int, quiet: bool) -> int:
     """Print the source's warnings from number `shown` on; return how many there are."""
-    found = session.source.warnings()
+    found = [*session.hints, *session.source.warnings()]
     for warning in [] if quiet else found[shown:]:
         tell(f"onkel: {warning}")
     return len(found)
 
 
-def _finish(
-    session: Session, options: dict[str, Any], seconds: float, rows: int, watched: bool
-) -> None:
+def _hint(session: Session, quiet: bool) -> None:
+    """Say where nothing was there to be learned."""
+    counters = session.counters
+    hint = target.last_hint(counters.last_label, counters.unchanged, counters.examples)
+    hint = hint if counters.rows else "there was no row to learn from"
+    if hint and not quiet:
+        tell(f"onkel: {hint}")
+
+
+def _finish(session: Session, options: dict[str, Any], words: Callable[[], str]) -> None:
+    """Write the report, and say what came of the run: as JSON, or in words."""
     if options["report"]:
         from onkel.app.report.run import page
 
@@ -165,9 +196,13 @@ def _finish(
     summary = session.closing()
     if options["as_json"]:
         (tell if options["output"] == "-" else say)(json.dumps(summary))
-    elif not options["quiet"] and (watched or summary["broken"]):
-        words = closing(summary, session.counters.first_broken, seconds, rows)
-        tell(words)
+    if options["quiet"]:
+        return
+    if not options["as_json"]:
+        tell(words())
+    elif lost.many_unlabelled(summary):
+        task, column = session.settings.task, session.source.schema.roles.target
+        tell(f"onkel: {lost.unlabelled(summary, task, column)}.")
 
 
 def _columns() -> int:
@@ -177,6 +212,7 @@ def _columns() -> int:
 class _Stops:
     """While it is entered, SIGINT and SIGTERM end the run after the present block.
 
+    Only a main thread may hear signals: called from another, the command runs without.
     `came` says whether one has arrived; the source asks it while it waits for the first rows.
     """
 
@@ -198,7 +234,8 @@ class _Stops:
         signal.signal(number, self._before[number])  # a second one ends the process at once
 
     def __enter__(self) -> _Stops:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        heard = threading.current_thread() is threading.main_thread()
+        for number in (signal.SIGINT, signal.SIGTERM) if heard else ():
             self._before[number] = signal.signal(number, self._handle)
         return self
 

@@ -6,9 +6,10 @@ CODES = {
     0: "all rows were read",
     1: "an unexpected error",
     2: "the command line, or the configuration, was not understood",
-    3: "the source cannot be read, or --strict met a broken row",
+    3: "the source cannot be read, or not as asked; or --strict met a broken row",
     4: "the state is in use, damaged, or belongs to other settings",
     5: "the output cannot be written: a full disk, a closed pipe",
+    6: "all rows were read, but more than --broken-at-most of them were broken",
     130: "interrupted (Ctrl-C, or a polite kill); with --state nothing is lost",
 }
 """Exit codes, and what they mean."""
@@ -42,6 +43,12 @@ class OutputProblem(RunError):
     """The output cannot be written."""
 
     code = 5
+
+
+class TooManyBroken(RunError):
+    """All rows were read, but too many of them were broken; what came of the others is written."""
+
+    code = 6
 
 
 class Unheard(OutputProblem):

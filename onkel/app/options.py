@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from onkel.app.telling import ending, to_stdout
+from onkel.nearest import did_you_mean
 
 Wrap = Callable[[Any], Any]
 
@@ -78,9 +79,10 @@ def _load(ctx: click.Context, param: click.Parameter, value: str | None) -> str 
     known = {p.name: p for p in options if p.name != "config"}
     unknown = sorted(name for name in data if _spelled(name) not in known)
     if unknown:
+        meant = did_you_mean(unknown[0], known)
         raise click.BadParameter(
-            f"{value}: there is no setting {', '.join(unknown)}. See onkel {ctx.command.name} "
-            "--help."
+            f"{value}: there is no setting {', '.join(unknown)}.{meant} See onkel "
+            f"{ctx.command.name} --help."
         )
     given = {
         _spelled(n): _fitting(value, n, entry, known[_spelled(n)]) for n, entry in data.items()
@@ -126,7 +128,7 @@ SOURCE = "Source"
 MODEL = "Model"
 OUTPUT = "Output"
 STATE = "State"
-_FORMATS = ("csv", "tsv", "jsonl", "parquet", "libsvm")
+_FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow", "libsvm")
 
 source_options: list[Wrap] = [
     _option(SOURCE, "--format", "format_", type=click.Choice(_FORMATS),
@@ -138,8 +140,16 @@ source_options: list[Wrap] = [
             help="Learn from these columns only."),
     _option(SOURCE, "--ignore", multiple=True, callback=_listed, metavar="NAMES",
             help="Leave these columns out."),
+    _option(SOURCE, "--types", multiple=True, metavar="NAME=TYPE,…",
+            help="What columns are, where the first rows do not tell: number, category, boolean, "
+            "time, text, ignore."),
+    _option(SOURCE, "--decimal", type=click.Choice([".", ","]),
+            help="What stands before decimals; else the first rows tell."),
     _option(SOURCE, "--time", metavar="COL",
-            help="Column with the time, in seconds or ISO 8601: for --memory 12h, and shown."),
+            help="Column with the time: for --memory 12h, and shown."),
+    _option(SOURCE, "--time-format", metavar="FORMAT",
+            help="How times are written: iso, s, ms, us, ns, dmy, mdy, ymd, or a pattern such as "
+            "'%d.%m.%Y %H:%M'; else the first rows tell."),
     _option(SOURCE, "--key", metavar="COL", help="One model for each value of this column."),
     _option(SOURCE, "--missing", type=click.Choice(["mean", "skip"]), default="mean",
             show_default=True,
@@ -155,6 +165,9 @@ source_options: list[Wrap] = [
     _option(SOURCE, "--longest", type=click.IntRange(64), default=2**20, show_default=True,
             metavar="BYTES", help="A longer line is a broken row."),
     _option(SOURCE, "--strict", is_flag=True, help="Stop at the first broken row."),
+    _option(SOURCE, "--broken-at-most", type=click.FloatRange(0, 1), default=0.05,
+            show_default=True, metavar="SHARE",
+            help="More broken rows than this share end the run with exit code 6; 1: never."),
     _option(SOURCE, "--dead-letters", type=Named(dir_okay=False), metavar="FILE",
             help="Where broken rows go, with line and reason; else into --state."),
 ]  # fmt: skip
@@ -219,6 +232,8 @@ detect_options: list[Wrap] = [
 learn_options: list[Wrap] = [
     _option(SOURCE, "--target", required=True, metavar="COL",
             help="Column to predict; rows without it are predicted, not learned."),
+    _option(SOURCE, "--missing-label", multiple=True, metavar="WORD",
+            help="A word that stands for no target, such as NA; an empty cell does so anyway."),
     _option(MODEL, "--model", type=click.Choice(["auto", "kernel", "linear"]), default="auto",
             show_default=True,
             help="auto: several settings side by side, the better ones counting for more "
@@ -250,6 +265,8 @@ run_options: list[Wrap] = [
             help="Show what was inferred; learn nothing, write nothing."),
     _option(STATE, "--state", type=Named(file_okay=False), metavar="DIR",
             help="Keep everything here, so that a run can die and go on."),
+    _option(STATE, "--output-lost", is_flag=True,
+            help="Go on although an output is gone: it begins anew, without the results so far."),
     _option(STATE, "--every", type=click.FloatRange(0), default=1.0, show_default=True,
             metavar="SECONDS", help="Time between checkpoints."),
     _option(STATE, "--models-in-memory", type=click.IntRange(1), default=1000, show_default=True,

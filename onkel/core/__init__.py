@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core import numpy_core, numpy_primal
+from onkel.core import numpy_core, numpy_hashed, numpy_least_squares, numpy_primal
+from onkel.core.code_table import CodeTable
 from onkel.core.layout import (
     BudgetCode,
     NativeLoss,
@@ -32,6 +33,7 @@ from onkel.core.records import (
     PrimalOutput,
     Queries,
     Running,
+    SquaresInput,
     StepInput,
     StepOutput,
     Targets,
@@ -41,8 +43,9 @@ Array = NDArray[Any]
 SINGLE = np.dtype(np.float32)
 
 __all__ = [
-    "BACKEND", "Block", "BlockOutput", "PrimalInput", "PrimalOutput", "Queries", "Running",
-    "StepInput", "StepOutput", "Stepper", "Targets", "evaluate", "has_lane", "lane", "matrix",
+    "BACKEND", "Block", "BlockOutput", "CodeTable", "PrimalInput", "PrimalOutput", "Queries",
+    "Running", "SquaresInput", "StepInput", "StepOutput", "Stepper", "Targets", "add_code_scores",
+    "buckets", "evaluate", "has_codes", "has_lane", "lane", "least_squares", "matrix",
     "moments", "one", "primal", "program_of", "steps", "sums",
 ]  # fmt: skip
 
@@ -129,7 +132,7 @@ class Stepper:
 def queries_of(queries: Queries) -> Any:
     """Return rows made ready as the compiled core takes them."""
     made = compiled.QueriesF if queries.q.dtype == SINGLE else compiled.QueriesD
-    return made(queries.q, queries.v, queries.off, queries.norm, queries.width)
+    return made(queries.q, queries.v, queries.off, queries.norm, queries.width, queries.codes)
 
 
 def panels_of(panels: Array, norms: Array, coef: Array, first: int, used: int) -> Any:
@@ -160,6 +163,13 @@ def matrix(program: Program, queries: Queries, rows: Array, norms: Array) -> Arr
     out = np.empty((len(queries), len(rows)))
     compiled.matrix(made, queries_of(queries), rows, norms, out)
     return out
+
+
+def has_codes(rows: Array, count: int) -> bool:
+    """Whether the first `count` values of each row are codes (see ``frame.py``)."""
+    if has_lane() and rows.flags.c_contiguous:
+        return compiled.has_codes(rows, count)
+    return bool(numpy_core.are_codes(rows[:, :count]).all())
 
 
 _NONE = np.zeros(0)
@@ -208,7 +218,7 @@ def steps(task: StepInput) -> StepOutput:
 
 
 def primal(task: PrimalInput) -> PrimalOutput:
-    """Learn rows in the primal, one after another in O(d)."""
+    """Learn rows in the primal, one after another in O(d); weights of codes change in place."""
     stepper = Stepper(task.loss, task.rule, task.intercept).native()
     if stepper is None:
         return PrimalOutput(**numpy_primal.primal(task))
@@ -216,12 +226,60 @@ def primal(task: PrimalInput) -> PrimalOutput:
     score, limit = np.empty((2, rows, columns))
     mean_score = np.empty((rows, columns) if task.average else (0, columns))
     state, theta, total = task.state.copy(), task.theta.copy(), task.total.copy()
+    marks = None if task.codes is None else task.codes.marks.copy()
     given = compiled.PrimalInput(
-        task.x, task.y, task.weight, task.eta, task.lam, stepper, task.p, task.average
-    )
+        task.x, task.y, task.weight, task.eta, task.lam, stepper, task.p, task.average,
+        codes_of(task.codes),
+    )  # fmt: skip
     out = compiled.PrimalOutput(state, theta, total, score, mean_score, limit)
     compiled.primal(given, out)
+    if task.codes is not None and out.bad_row >= 0:
+        task.codes.marks[:] = marks
     return PrimalOutput(state, theta, total, score, mean_score, limit, out.bad_row)
+
+
+def least_squares(
+    task: SquaresInput, state: Array, theta: Array, cov: Array
+) -> tuple[Array, Array, int]:
+    """Learn rows by recursive least squares; `state`, `theta` and `cov` change in place.
+
+    Returns scores and their standard deviations before each row, and the first row that is bad (the
+    rows before it are learned), or -1.
+    """
+    score, limit = np.zeros((2, *task.y.shape))
+    if not has_lane():
+        bad = numpy_least_squares.least_squares(task, state, theta, cov, score, limit)
+        return score, limit, bad
+    numbers = compiled.SquaresNumbers(task.clip, task.most, task.horizon, task.longest)
+    bad = compiled.least_squares(
+        task.x, task.y, task.weight, task.keep, numbers, state, theta, cov, score, limit
+    )
+    return score, limit, bad
+
+
+def codes_of(table: CodeTable | None) -> Any:
+    """Return weights of codes, if there are any, as the compiled core changes them."""
+    if table is None:
+        return None
+    return compiled.CodeTable(table.count, table.weights, table.past, table.marks)
+
+
+def add_code_scores(rows: Array, table: CodeTable, state: Array, out: Array) -> None:
+    """Add what is shown for the codes of rows to [rows][outputs]."""
+    now, then = table.factors(state)
+    if has_lane():
+        compiled.code_scores(rows, codes_of(table), now, then, out)
+    else:
+        numpy_hashed.scores(rows[:, : table.count], table, now, then, out)
+
+
+def buckets(codes: Array, count: int) -> Array:
+    """Return where the weights of codes [rows][columns] stand in a table of so many (2**n)."""
+    if not has_lane():
+        return numpy_hashed.buckets(codes, count)
+    out = np.empty(codes.shape, np.int64)
+    compiled.buckets(np.ascontiguousarray(codes, np.float64), count, out)
+    return out
 
 
 # -- the fast lane ---------------------------------------------------------------------------------
@@ -230,7 +288,8 @@ def primal(task: PrimalInput) -> PrimalOutput:
 def frame_of(frame: Any) -> Any:
     """Return a :class:`~onkel.core.frame.Frame` as the compiled core takes it."""
     made = compiled.FrameF if frame.dtype == SINGLE else compiled.FrameD
-    return made(frame.center, frame.unit, frame.width, frame.shift, frame.invariant, frame.clip)
+    vectors = (frame.center, frame.unit, frame.width, frame.shift, np.array(frame.apart))
+    return made(*vectors, frame.invariant, frame.clip)
 
 
 def terms_of(panels: Array, norms: Array, coef: Array, weights: Array, births: Array) -> Any:

@@ -137,6 +137,9 @@ class Chances:
     def learn(self, scores: Doubles, y: Doubles, out: Doubles) -> None: ...
     def look(self, scores: Doubles, out: Doubles) -> None: ...
 
+class CodeTable:
+    def __init__(self, count: int, weights: Doubles, past: Doubles, marks: Doubles) -> None: ...
+
 class DensityPlan:
     def __init__(
         self,
@@ -220,6 +223,7 @@ class FrameD:
         unit: Doubles,
         width: Doubles,
         shift: Doubles,
+        apart: Doubles,
         invariant: bool,
         clip: float,
     ) -> None: ...
@@ -231,6 +235,7 @@ class FrameF:
         unit: Doubles,
         width: Doubles,
         shift: Doubles,
+        apart: Doubles,
         invariant: bool,
         clip: float,
     ) -> None: ...
@@ -250,9 +255,10 @@ class Means:
         weights: Doubles,
         losses: Doubles,
         usual: Doubles,
+        own: Doubles,
+        squares: Doubles,
         joint: Doubles,
         bow: Doubles,
-        said: Doubles,
         totals: Doubles,
     ) -> None: ...
     def learn(self, scores: Doubles, y: Doubles, out: Doubles) -> None: ...
@@ -353,6 +359,7 @@ class PrimalInput:
         stepper: Stepper,
         p: float,
         average: bool,
+        codes: CodeTable | None,
     ) -> None: ...
 
 class PrimalOutput:
@@ -391,11 +398,13 @@ class Programs:
 
 class QueriesD:
     def __init__(
-        self, q: Doubles, v: Doubles, off: Doubles, norm: Doubles, width: Doubles
+        self, q: Doubles, v: Doubles, off: Doubles, norm: Doubles, width: Doubles, codes: int = ...
     ) -> None: ...
 
 class QueriesF:
-    def __init__(self, q: Floats, v: Floats, off: Floats, norm: Floats, width: Floats) -> None: ...
+    def __init__(
+        self, q: Floats, v: Floats, off: Floats, norm: Floats, width: Floats, codes: int = ...
+    ) -> None: ...
 
 class Ring:
     def __init__(self, head: int, count: int, cap: int, budget: int) -> None: ...
@@ -424,6 +433,71 @@ class Rule:
 
 class Split:
     def __init__(self, kind: int, number: float, values: Sequence[float]) -> None: ...
+
+class SquaresFeaturesD:
+    def __init__(
+        self,
+        program: Program | None,
+        frame: FrameD,
+        points: Doubles,
+        norms: Doubles,
+        center: Doubles,
+        shift: Doubles,
+        farthest: float,
+    ) -> None: ...
+
+class SquaresFeaturesF:
+    def __init__(
+        self,
+        program: Program | None,
+        frame: FrameF,
+        points: Floats,
+        norms: Floats,
+        center: Doubles,
+        shift: Doubles,
+        farthest: float,
+    ) -> None: ...
+
+class SquaresNumbers:
+    def __init__(self, clip: float, most: float, horizon: float, longest: float) -> None: ...
+
+class SquaresRowD:
+    def __init__(
+        self,
+        features: SquaresFeaturesD,
+        numbers: SquaresNumbers,
+        keep: float,
+        state: Doubles,
+        theta: Doubles,
+        cov: Doubles,
+        targets: Targets,
+        rows: Moments | None,
+        wanted: Moments | None,
+        scores: Doubles,
+        limits: Doubles,
+    ) -> None: ...
+    def attempt(self, x: Doubles, y: Doubles) -> bool: ...
+    def commit(self) -> None: ...
+    def look(self, x: Doubles) -> bool: ...
+
+class SquaresRowF:
+    def __init__(
+        self,
+        features: SquaresFeaturesF,
+        numbers: SquaresNumbers,
+        keep: float,
+        state: Doubles,
+        theta: Doubles,
+        cov: Doubles,
+        targets: Targets,
+        rows: Moments | None,
+        wanted: Moments | None,
+        scores: Doubles,
+        limits: Doubles,
+    ) -> None: ...
+    def attempt(self, x: Floats, y: Doubles) -> bool: ...
+    def commit(self) -> None: ...
+    def look(self, x: Floats) -> bool: ...
 
 class StepInput:
     def __init__(
@@ -496,6 +570,7 @@ class WeightsD:
         targets: Targets,
         rows: Moments | None,
         wanted: Moments | None,
+        codes: CodeTable | None,
     ) -> None: ...
 
 class WeightsF:
@@ -509,6 +584,7 @@ class WeightsF:
         targets: Targets,
         rows: Moments | None,
         wanted: Moments | None,
+        codes: CodeTable | None,
     ) -> None: ...
 
 def additive_matrix(
@@ -568,6 +644,32 @@ def bank_sums(
 def bank_sums(
     programs: Programs, queries: QueriesD, panels: PanelsD, out: Doubles, threads: int
 ) -> None: ...
+def buckets(codes: Doubles, count: int, out: Wholes) -> None: ...
+def code_scores(
+    x: Doubles, table: CodeTable, now: Doubles, then: Doubles, out: Doubles
+) -> None: ...
+@overload
+def condense(
+    program: Program,
+    frame: FrameF,
+    terms: TermsF,
+    ring: Ring,
+    into: TermsF,
+    left: int,
+    own: int,
+    lost: Doubles,
+) -> int: ...
+@overload
+def condense(
+    program: Program,
+    frame: FrameD,
+    terms: TermsD,
+    ring: Ring,
+    into: TermsD,
+    left: int,
+    own: int,
+    lost: Doubles,
+) -> int: ...
 def density(
     plan: DensityPlan,
     state: DensityState,
@@ -589,6 +691,10 @@ def follow_widths(
     state: Doubles,
     out: Doubles,
 ) -> None: ...
+@overload
+def has_codes(rows: Floats, count: int) -> bool: ...
+@overload
+def has_codes(rows: Doubles, count: int) -> bool: ...
 @overload
 def lane(
     program: Program,
@@ -612,6 +718,18 @@ def lane(
     block: BlockD,
     out: BlockOutput,
     threads: int,
+) -> int: ...
+def least_squares(
+    x: Doubles,
+    y: Doubles,
+    weight: Doubles,
+    keep: Doubles,
+    numbers: SquaresNumbers,
+    state: Doubles,
+    theta: Doubles,
+    cov: Doubles,
+    score: Doubles,
+    limit: Doubles,
 ) -> int: ...
 def level() -> str: ...
 def levels() -> list[str]: ...

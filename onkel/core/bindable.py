@@ -35,6 +35,11 @@ class Bindable(_Bound):
     weights: Array
     bow: Array
 
+    @property
+    def influence(self) -> Array:
+        """What each member counts for now, its part of the joint experts with it; 1 in all."""
+        raise NotImplementedError
+
     def bound(self) -> Any:
         """Return what learns and looks at rows in these arrays, as long as none is replaced."""
         raise NotImplementedError

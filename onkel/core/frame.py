@@ -6,6 +6,11 @@ standardised. When the running moments are refreshed, `width` and `shift` change
 rows stay as they are (their unit moves only by exact powers of two, their centre only when the
 data have left it behind). Kernels of x - z alone need no shift: they are always evaluated near
 the data, and distances by the product form stay accurate far from zero.
+
+The first columns may be codes, whole numbers that are equal or unequal and no more: of two rows
+code j adds ``u_j`` to both distances if they differ there, ``u_j / 2`` to the product if they
+agree, which is one-hot coding at the cost of a comparison (``apart`` holds the u_j). Codes are
+stored as they are; nothing of the above changes them.
 """
 
 from __future__ import annotations
@@ -17,12 +22,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.core import Queries
+from onkel.core.layout import APART
 from onkel.saved import Saved
 
 Array = NDArray[Any]
+Apart = tuple[float, ...]
+"""What two different codes are apart, one number for each of the first columns."""
 
 FAR = 4.0
 """A centre this many times further away than the data from each other is moved."""
+
+
+def effective(width: int, apart: Apart) -> float:
+    """Return how many features rows of this width count as: codes by how far they are apart.
+
+    Examples
+    --------
+    >>> effective(8, ()), effective(8, (APART, APART / 2, APART / 2))
+    (8, 7.0)
+    """
+    return width - len(apart) + sum(apart) / APART if apart else width
+
+
+FILLED = 0.25
+"""Of the places for the words of a text, so many hold one, about."""
+
+
+def ones(width: int, apart: Apart) -> float:
+    """Return how many features of value 1 rows have in a linear learner, with the numbers.
+
+    Examples
+    --------
+    >>> ones(8, ()), ones(8, (APART, APART / 4, APART / 4, APART / 4, APART / 4))
+    (8, 5.0)
+    """
+    return (
+        width - len(apart) + sum(1.0 if u >= APART else FILLED for u in apart) if apart else width
+    )
 
 
 @dataclass(frozen=True)
@@ -38,21 +74,35 @@ class Frame:
     shift: Array
     mean: Array
     """The mean that standardisation took over last (for reports)."""
+    apart: Apart = ()
+    """Of the codes, which are the first columns: centre 0, unit 1, shift 0, width sqrt(u_j)."""
 
     @classmethod
-    def plain(cls, center: Array, dtype: Any, invariant: bool) -> Frame:
+    def plain(cls, center: Array, dtype: Any, invariant: bool, apart: Apart = ()) -> Frame:
         """The frame without standardisation: z = x - center."""
-        center = np.asarray(center, float)
+        center = np.array(center, float)
+        center[: len(apart)] = 0.0
         ones, zeros = np.ones(len(center)), np.zeros(len(center))
-        return cls(np.dtype(dtype), invariant, center, ones, ones, zeros, center)
+        width = _led_by(ones, np.sqrt(apart))
+        return cls(np.dtype(dtype), invariant, center, ones, width, zeros, center, apart)
+
+    @property
+    def of_numbers(self) -> Frame:
+        """What it says of the columns behind the codes."""
+        vectors = {name: getattr(self, name)[len(self.apart) :] for name in _VECTORS}
+        return replace(self, apart=(), **vectors)
 
     def store(self, X: Array) -> Array:
         """Return v, in double precision."""
         return (np.asarray(X, np.float64) - self.center) * self.unit
 
     def z(self, v: Array) -> Array:
-        """Return what the kernel sees of stored rows."""
-        return self.width * (np.asarray(v, np.float64) - self.shift)
+        """Return what the kernel sees of stored rows; codes are themselves."""
+        v = np.asarray(v, np.float64)
+        z = self.width * (v - self.shift)
+        if self.apart:
+            z[..., : len(self.apart)] = v[..., : len(self.apart)]
+        return z
 
     def raw(self, v: Array) -> Array:
         """Return the rows as they came."""
@@ -68,14 +118,16 @@ class Frame:
     def queries(self, v: Array) -> Queries:
         """Return stored rows as queries."""
         z = self.z(v)
-        q = self.width * z
+        q, codes = self.width * z, len(self.apart)
+        q[:, :codes] = z[:, :codes]
         with np.errstate(over="ignore", invalid="ignore"):
             return Queries(
                 q.astype(self.dtype),
                 np.ascontiguousarray(v, self.dtype),
                 (-(q @ self.shift)).astype(self.dtype),
-                np.einsum("ij,ij->i", z, z).astype(self.dtype),
-                self.width.astype(self.dtype),
+                self._squares(z).astype(self.dtype),
+                _led_by(self.width, self.apart).astype(self.dtype),
+                codes,
             )
 
     @property
@@ -85,14 +137,23 @@ class Frame:
 
     def norms(self, v: Array) -> Array:
         """Return the squared length of stored rows as the kernel sees them."""
-        z = self.z(v)
         with np.errstate(over="ignore"):
-            return np.einsum("ij,ij->i", z, z).astype(self.dtype)
+            return self._squares(self.z(v)).astype(self.dtype)
+
+    def _squares(self, z: Array) -> Array:
+        """The squared lengths; a code is one of its column's one-hot features."""
+        if not self.apart:
+            return np.einsum("ij,ij->i", z, z)
+        numbers = z[:, len(self.apart) :]
+        return np.einsum("ij,ij->i", numbers, numbers) + sum(self.apart) / 2
 
     def standardised(self, mean: Array, spread: Array, row: Array) -> Frame:
         """Return the frame for new moments; a needed centre moves to `row` where data left it."""
+        codes = len(self.apart)
+        mean = _led_by(mean, np.zeros(codes))
         unit = np.ldexp(1.0, -np.ceil(np.log2(spread)).astype(int))
-        width = 1.0 / (spread * unit)
+        width = _led_by(1.0 / (spread * unit), self.width[:codes])
+        unit[:codes] = 1.0
         if self.invariant:
             return replace(self, unit=unit, width=width, mean=mean)
         center = np.where(np.abs(mean - self.center) > FAR * spread, row, self.center)
@@ -100,15 +161,20 @@ class Frame:
             self, center=center, unit=unit, width=width, shift=(mean - center) * unit, mean=mean
         )
 
+    def weighed(self, factors: Array, apart: Apart) -> Frame:
+        """Return the frame with differences of numbers multiplied, and codes so far apart."""
+        width = _led_by(self.width * factors, np.sqrt(apart))
+        return replace(self, width=width, apart=apart)
+
     def left_behind(self, x: Array, recent: Array) -> Frame | None:
         """Return a frame centred on recent rows, if x is near them but far from the centre."""
-        v = self.store(x)
+        v, codes = self.store(x), len(self.apart)
         with np.errstate(over="ignore"):
-            near = np.median(np.square(self.width * (v - recent)).sum(axis=1))
-            far = np.square(self.width * v).sum()
+            near = np.median(np.square(self.width * (v - recent))[:, codes:].sum(axis=1))
+            far = np.square(self.width * v)[codes:].sum()
         if not far > FAR**2 * near:
             return None
-        return replace(self, center=self.raw(np.median(recent, axis=0)))
+        return replace(self, center=_led_by(self.raw(np.median(recent, axis=0)), np.zeros(codes)))
 
     def translate(self, v: Array, old: Frame) -> Array:
         """Return rows that `old` stored, as this frame stores them."""
@@ -128,19 +194,34 @@ class Frame:
         total = sum(getattr(self, name) for name in _VECTORS)
         return bool(least > 0 and np.isfinite(total).all())
 
+    def in_double(self) -> Frame:
+        """Return the same coordinates, in which kernel values come out in double precision."""
+        return replace(self, dtype=np.dtype(np.float64))
+
     def dump(self) -> dict[str, Any]:
         """Return what a file must hold of the frame."""
         return {name: getattr(self, name) for name in _VECTORS}
 
     @classmethod
-    def restored(cls, saved: Saved, features: int, dtype: Any, invariant: bool) -> Frame:
+    def restored(
+        cls, saved: Saved, features: int, dtype: Any, invariant: bool, apart: Apart = ()
+    ) -> Frame:
         """Return the frame that a file holds."""
-        vectors = {
+        vectors: dict[str, Any] = {
             name: saved.array(name, (features,), np.float64, low=_SMALLEST.get(name))
             for name in _VECTORS
         }
+        plain = cls.plain(np.zeros(features), dtype, invariant, apart)
+        for name, found in vectors.items():
+            if not np.array_equal(found[: len(apart)], getattr(plain, name)[: len(apart)]):
+                raise saved.refuse(name, "must leave codes as they are")
         saved.finish()
-        return cls(np.dtype(dtype), invariant, **vectors)
+        return replace(plain, **vectors)
+
+
+def _led_by(numbers: Array, codes: Any) -> Array:
+    """Return numbers of which the first are those of the codes."""
+    return np.concatenate([codes, numbers[len(codes) :]]) if len(codes) else numbers
 
 
 _VECTORS = ("center", "unit", "width", "shift", "mean")

@@ -30,10 +30,21 @@ NO_TERM = -1
 STAYS = -2
 """As a row's host: its term is among those that certainly stay."""
 
+APART = 2.0
+"""How far apart two values of a category are: as two numbers in units of their spread, on average.
+
+Then a category is its one-hot coding."""
+CODES = 2**24
+"""Codes are whole numbers from 0 to one less, exact in float32."""
+
 MOST_SHOWN = 1e150
 """A row is refused whose score is not below this: in targets' own units it might be infinite."""
 MOST_STATE = 1e300
 """A row that makes more of a number of the state is refused, and so is a file that holds more."""
+LARGEST = 1e250
+"""A weight beyond this is refused, well inside the floating range."""
+SMALL_SCALE = 2.0**-10
+"""Below this, or above its inverse, the scale of a table of weights is taken into the weights."""
 
 
 # -- kernel operations -------------------------------------------------------------------------
@@ -223,6 +234,9 @@ class BudgetCode(_Listed):
     """Which term goes when a window is full (``onkel.expansions.budgets``)."""
 
     OLDEST = 0, True
+    SMALLEST = 1, False
+    MERGE = 2, False
+    PROJECT = 3, False
 
 
 class SplitCode(IntEnum):
@@ -353,7 +367,8 @@ ENUMS: tuple[type[IntEnum], ...] = (Reads, Op, LossCode, RuleCode, BudgetCode, S
 
 def fingerprint() -> int:
     """Return a number that changes with the table, which the compiled core carries."""
-    numbers = [LANES, DEPTH, LONGEST, NO_TERM, STAYS, MOST_SHOWN, MOST_STATE, LEVELS]
+    numbers = [LANES, DEPTH, LONGEST, NO_TERM, STAYS, CODES, MOST_SHOWN, MOST_STATE, LARGEST,
+               SMALL_SCALE, LEVELS]  # fmt: skip
     rows = [(kind.__name__, row.name, int(row), _facts(row)) for kind in ENUMS for row in kind]
     return zlib.crc32(repr((numbers, rows)).encode())
 

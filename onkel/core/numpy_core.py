@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.core.layout import (
+    CODES,
     LANES,
     MOST_SHOWN,
     MOST_STATE,
@@ -85,22 +86,46 @@ def _matrix(program: Program, queries: Queries, rows: Array, norms: Array) -> Ar
     reads = reads_of(program)
     q, v, off, norm, width = queries.q, queries.v, queries.off, queries.norm, queries.width
     dot = dist2 = dist1 = None
-    direct = Reads.DOT not in reads and rows.shape[1] <= _DIRECT
+    codes = queries.codes
+    direct = Reads.DOT not in reads and rows.shape[1] - codes <= _DIRECT
     if Reads.DOT in reads or (Reads.DIST2 in reads and not direct):
-        dot = q @ rows.T + off[:, None]
+        dot = q[:, codes:] @ rows[:, codes:].T + off[:, None]
+        if codes:
+            dot += _agreeing(queries, rows)
         dist2 = np.maximum(norm[:, None] + norms[None, :] - 2 * dot, 0)
     elif Reads.DIST2 in reads:
-        dist2 = _over_features(v, rows, width, np.square)
+        dist2 = _over_features(v, rows, width, codes, np.square)
     if Reads.DIST1 in reads:
-        dist1 = _over_features(v, rows, width, np.abs)
+        dist1 = _over_features(v, rows, width, codes, np.abs)
     return evaluate(program, dot, dist2, dist1).astype(np.float64)
 
 
-def _over_features(v: Array, rows: Array, width: Array, size: Any) -> Array:
+def _agreeing(queries: Queries, rows: Array) -> Array:
+    """What codes add to products: half of what they would be apart, where they agree."""
+    total = np.zeros((len(queries), len(rows)), rows.dtype)
+    for j in range(queries.codes):
+        total += (queries.v[:, j, None] == rows[None, :, j]) * (queries.width[j] / 2)
+    return total
+
+
+def _over_features(v: Array, rows: Array, width: Array, codes: int, size: Any) -> Array:
     total = np.zeros((len(v), len(rows)), v.dtype)
-    for j in range(v.shape[1]):
+    for j in range(codes):
+        total += (v[:, j, None] != rows[None, :, j]) * width[j]
+    for j in range(codes, v.shape[1]):
         total += size((v[:, j, None] - rows[None, :, j]) * width[j])
     return total
+
+
+def are_codes(values: Array) -> Array:
+    """Return which of these numbers are codes: whole, from 0 to less than CODES.
+
+    Examples
+    --------
+    >>> are_codes(np.array([0.0, 7.5, -1.0, 2.0**24 - 1, 2.0**24, np.nan]))
+    array([ True, False, False,  True, False, False])
+    """
+    return (values >= 0) & (values < CODES) & (np.floor(values) == values)
 
 
 def sums(

@@ -7,20 +7,21 @@ from typing import Any
 from numpy.typing import NDArray
 
 from onkel import core
-from onkel.core import SINGLE, Running, Stepper, Targets, compiled
+from onkel.core import SINGLE, CodeTable, Running, Stepper, Targets, compiled
 
 Array = NDArray[Any]
 
 
 def weights(
     frame: Any, state: Array, theta: Array, stepper: Stepper, p: float, targets: Targets,
-    rows: Running | None, wanted: Running | None,
+    rows: Running | None, wanted: Running | None, codes: CodeTable | None,
 ) -> Any:  # fmt: skip
     """Bind the weights of one setting, which change in place; see :func:`onkel.core.one`."""
     made = compiled.WeightsF if frame.dtype == SINGLE else compiled.WeightsD
     return made(
         core.frame_of(frame), state, theta, stepper.native(), p, compiled.Targets(*targets),
         rows and compiled.Moments(*rows), wanted and compiled.Moments(*wanted),
+        core.codes_of(codes),
     )  # fmt: skip
 
 

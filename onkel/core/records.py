@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.core.code_table import CodeTable
 from onkel.core.layout import BudgetCode
 
 Array = NDArray[Any]
@@ -18,7 +19,7 @@ class Queries:
     """Rows made ready for kernel evaluations in the frame of the stored terms.
 
     dot(x, s) = q . s + off;  |x|^2 = norm;  |x - s| is taken feature by feature on `v`, times
-    `width`. `z` makes the rows as the kernel's formula sees them.
+    `width`. The first `codes` columns of both are codes, and of `width` what they are apart.
     """
 
     q: Array
@@ -26,6 +27,7 @@ class Queries:
     off: Array
     norm: Array
     width: Array
+    codes: int = 0
 
     def __len__(self) -> int:
         return len(self.q)
@@ -38,11 +40,14 @@ class Queries:
             np.concatenate([self.off, other.off]),
             np.concatenate([self.norm, other.norm]),
             self.width,
+            self.codes,
         )
 
     def part(self, which: Any) -> Queries:
         """Some of the rows."""
-        return Queries(self.q[which], self.v[which], self.off[which], self.norm[which], self.width)
+        return replace(
+            self, q=self.q[which], v=self.v[which], off=self.off[which], norm=self.norm[which]
+        )
 
 
 @dataclass
@@ -119,7 +124,7 @@ class PrimalInput:
     """What :func:`primal` reads: weights over features instead of terms."""
 
     x: Array
-    """[rows][d] features."""
+    """[rows][d] features; behind the codes, where there are any."""
     y: Array
     weight: Array
     eta: Array
@@ -135,11 +140,13 @@ class PrimalInput:
     """[columns][d + 1]; the last is the sum of the coefficients."""
     total: Array
     """[columns][d + 1] sums over the trials (average), else empty."""
+    codes: CodeTable | None = None
+    """Changed in place, unless a row is bad."""
 
 
 @dataclass
 class PrimalOutput:
-    """What :func:`primal` gives back; nothing it was given has changed."""
+    """What :func:`primal` gives back; of what it was given only the codes' weights have changed."""
 
     state: Array
     theta: Array
@@ -148,6 +155,27 @@ class PrimalOutput:
     mean_score: Array
     limit: Array
     bad_row: int
+
+
+@dataclass
+class SquaresInput:
+    """What :func:`least_squares` reads."""
+
+    x: Array
+    """[rows][d] features; the last is 1."""
+    y: Array
+    """[rows][outputs]; NaN: an output that is not there yet."""
+    weight: Array
+    keep: Array
+    """[rows] what is left of what was known along a row, in (0, 1]."""
+    clip: float
+    """Errors count for at most this."""
+    most: float
+    """Variance of a weight before the first row: forgetting takes none beyond it."""
+    horizon: float
+    """Rows over which the noise is averaged."""
+    longest: float
+    """Longest step, the error times the doubt of the score."""
 
 
 class Block(NamedTuple):
@@ -161,6 +189,10 @@ class Block(NamedTuple):
     lam: Array
     oldest: Array
     """After each row's trial, terms born before this are dropped."""
+
+    def behind(self, rows: int) -> Block:
+        """Return what comes after so many rows."""
+        return Block(self.first_trial + rows, *(a[rows:] for a in self[1:])) if rows else self
 
 
 class BlockOutput(NamedTuple):

@@ -36,6 +36,8 @@ LARGE = 8.0
 """No error counts as larger to the unit, in usual errors."""
 LEAST, MOST = 0.1, 10.0
 """Within which a unit stays, in usual errors."""
+FARTHEST = 100.0
+"""No error counts as larger to the standard deviation, in units."""
 
 
 def first_width(nu: float) -> float:
@@ -73,6 +75,8 @@ class Width:
     """What the upper limit cut off of log q."""
     unspent: float = 0.0
     """What the lower limit cut off."""
+    square: float = math.pi / 2
+    """Mean square of errors, in units: at first that of a bell curve whose mean error is one."""
 
     def width(self, answer: float, apart: float) -> float:
         """Return the half-width around an answer, the members' answers being so far apart."""
@@ -91,7 +95,7 @@ class Width:
             self.by_apart += step * far
             self.by_answer += step * high
         if row:  # nothing was known before the very first row
-            self._average(answer, error, row)
+            self._average(answer, error, row, self.usual * _within(unit))
         return width
 
     def _features(self, answer: float, apart: float) -> tuple[float, float]:
@@ -104,7 +108,7 @@ class Width:
         return self.base + self.by_apart * far + self.by_answer * high
 
     def _width(self, unit: float) -> float:
-        return math.exp(self.log_q) * self.usual * min(max(unit, LEAST), MOST)
+        return math.exp(self.log_q) * self.usual * _within(unit)
 
     def _move(self, miss: bool, nu: float) -> None:
         self.missed += miss
@@ -114,17 +118,24 @@ class Width:
             self.forgiven += max(wanted - HIGH, 0.0)
             self.unspent += max(LOW - wanted, 0.0)
 
-    def _average(self, answer: float, error: float, row: int) -> None:
+    def _average(self, answer: float, error: float, row: int, unit: float) -> None:
         share = 1.0 / min(row, HORIZON)
+        if unit > 0:
+            far = min(error / unit, FARTHEST)
+            self.square += share * (far * far - self.square)
         self.usual += share * (error - self.usual)
         if row > 1:
             self.spread += share * (abs(answer - self.middle) - self.spread)
         self.middle += share * (answer - self.middle)
 
 
+def _within(unit: float) -> float:
+    return min(max(unit, LEAST), MOST)
+
+
 LOW, HIGH = math.log(NARROWEST), math.log(WIDEST)
 KEPT = [field.name for field in fields(Width)]
-NUMBERS = np.array([RATE, LOW, HIGH, HORIZON, STEP, FAR, LARGE, LEAST, MOST])
+NUMBERS = np.array([RATE, LOW, HIGH, HORIZON, STEP, FAR, LARGE, LEAST, MOST, FARTHEST])
 """As the compiled core takes them."""
 
 
@@ -152,7 +163,7 @@ def follow(state: Array, answers: Array, apart: Array, errors: Array, nu: float,
 
     Examples
     --------
-    >>> state = np.array([[0.0, 0.0, 2.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]])
+    >>> state = np.array([[0.0, 0.0, 2.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]])
     >>> follow(state, np.zeros((2, 1)), np.zeros((2, 1)), np.array([[1.0], [5.0]]), 0.1, 9).ravel()
     array([2.        , 1.87...])
     >>> float(state[0, KEPT.index("missed")])

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from onkel import diagnostics, inputs
 from onkel.clock import check_order, times_of
+from onkel.columns import Encoded
 from onkel.estimators.locks import locked
-from onkel.estimators.saving import Saving
+from onkel.estimators.typed import TakesTables
 from onkel.learner import Learner, Settings, SingleRow
 from onkel.params import Accept
 from onkel.scaling import Moments
@@ -21,7 +22,7 @@ Array = NDArray[Any]
 _TOP = Accept(low=1, high=2**31, whole=True, hint="It counts terms and features, for example 5.")
 
 
-class Estimator(Saving):
+class Estimator(TakesTables):
     """Base of the estimators: scikit-learn's protocol, without importing scikit-learn."""
 
     outputs: ClassVar[tuple[str, ...]]
@@ -32,17 +33,23 @@ class Estimator(Saving):
 
     # -- rows ----------------------------------------------------------------------------------
 
-    def _rows(self, X: Any, settings: Settings | None = None) -> Any:
-        """Return checked rows, in the dtype and width that the first call has fixed."""
+    def _rows(self, X: Any, settings: Settings | None = None, learning: Any = False) -> Any:
+        """Return checked rows, in the dtype and width that the first call has fixed.
+
+        `learning`: whether they are about to be learned, or which of them.
+        """
+        X = self._encoded(X, settings is not None)
         owner, dtype, width = type(self).__name__, inputs.choose_dtype(X), None
         if settings is not None:
             kernel, made = settings.kernel, settings
         else:
             learner = self._fitted()
-            kernel, made, width = learner.kernel, learner.settings, self.n_features_in_
+            kernel, made, width = learner.kernel, learner.settings, len(learner.moments.mean)
             dtype = learner.dtype
         if kernel.domain == "strings":
             return inputs.string_rows(X, owner)
+        if isinstance(X, Encoded):
+            return inputs.numeric_rows(self._matrix(X, learning), owner, dtype, width, gaps=True)
         if settings is None:
             self._check_names(X)
         gaps = made.missing == "mean"
@@ -69,7 +76,7 @@ class Estimator(Saving):
             raise AttributeError(
                 f"{type(self).__name__} has no attribute 'n_features_in_' before fit"
             )
-        return len(self._learner.moments.mean)
+        return self._columns_of(self._learner)
 
     def _fitted(self) -> Learner:
         if not hasattr(self, "_learner"):
@@ -87,22 +94,25 @@ class Estimator(Saving):
     # -- the online protocol -------------------------------------------------------------------
 
     def _reset(self) -> None:
-        for name in [n for n in vars(self) if n.endswith("_") or n in ("_learner", "_one")]:
+        own = ("_learner", "_one", "_tally")
+        for name in [n for n in vars(self) if n.endswith("_") or n in own]:
             delattr(self, name)
 
     def _begin(self, X: Any, settings: Settings, rows: Any, columns: int) -> Learner:
         """Make the learner for the first rows; it becomes the model's when they are learned."""
+        settings = self._for_tables(X, settings)
         width = 0 if isinstance(rows, list) else rows.shape[1]
         dtype = np.float64 if isinstance(rows, list) else inputs.choose_dtype(X)
-        return self._starter(settings)(settings, width, columns, dtype)
+        return self._starter(settings)(settings, width, columns, dtype, self._apart(X))
 
-    def _keep(self, learner: Learner, X: Any) -> None:
+    def _keep(self, learner: Learner, X: Any, weight: Array) -> None:
         """Take over a learner that has learned; the model changes here and nowhere else."""
-        if not hasattr(self, "_learner"):
+        if not hasattr(self, "_learner") and not isinstance(X, Encoded):
             names = inputs.feature_names(X)
             if names is not None and learner.kernel.domain == "numbers":
                 self.feature_names_in_ = names
         self._learner = learner
+        self._count(X, weight > 0)
         self.__dict__.pop("_one", None)
 
     def _single(self) -> SingleRow | None:
@@ -131,18 +141,26 @@ class Estimator(Saving):
     def _quick(self, row: Any, y: Any, time: Any = None) -> SingleRow | None:
         """Learn one row the cheap way, if that is possible; else None, and nothing changed."""
         one = self._single()
-        return one if one is not None and one.learn(row, y, time) else None
+        if one is None or self._tally is None:
+            return one if one is not None and one.learn(row, y, time) else None
+        rows = self._encoded([row], fresh=False)
+        if not one.learn(self._matrix(rows, learning=True)[0], y, time):
+            return None
+        self._count(rows, True)
+        return one
 
     def _look(self, row: Any) -> Array | None:
         """Return the scores of one row the cheap way, if that is possible."""
         one = self._single()
+        if one is not None and self._tally is not None:
+            row = self._matrix(self._encoded([row], fresh=False), learning=False)[0]
         return one.scores if one is not None and one.look(row) else None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return a copy of all that calls change; what is bound for single rows is bound anew."""
         with self._lock:
             state = {k: v for k, v in self.__dict__.items() if k not in ("_one", "_lone_classes")}
-            for name in ("_learner", "_classes", "_link", "class_count_", "recent_"):
+            for name in ("_learner", "_classes", "_link", "class_count_", "recent_", "_tally"):
                 if state.get(name) is not None:
                     state[name] = state[name].copy()
         return state
@@ -218,8 +236,12 @@ class Estimator(Saving):
             )
         fresh = type(self)(**self.get_params(deep=False))
         fresh._own = np.zeros(len(rows), np.int64)
+        counted = None
         for _ in range(int(self.passes)):
             fresh._pass(X, y, weight, time)
+            counted = counted or fresh.tally_
+        if counted is not None:
+            fresh._tally = counted  # rows came once, however often they were learned
         fresh._learner.check_complete(len(rows))
         del fresh._own
         self._reset()
@@ -243,18 +265,31 @@ class Estimator(Saving):
 
     # -- explaining ----------------------------------------------------------------------------
 
-    def _details(self, row: Any, mix: Array, top: int, lowest_first: bool) -> dict[str, Any]:
-        """Explain ``mix @ scores`` of one checked row; what all explanations share."""
-        from onkel.explain import details  # when asked for: a start does without
+    def _details(
+        self, x: Any, row: Any, mix: Array, top: int, lowest_first: bool
+    ) -> dict[str, Any]:
+        """Explain ``mix @ scores`` of a checked row, `x` as it came; what explanations share."""
+        from onkel.explain import details, tables  # when asked for: a start does without
 
-        names = getattr(self, "feature_names_in_", None)
-        return vars(details(self._fitted(), row, mix, names, int(top), lowest_first))
+        learner = self._fitted()
+        if self._tally is None:
+            names = getattr(self, "feature_names_in_", None)
+            return vars(details(learner, row, mix, names, int(top), lowest_first))
+        names, made = (
+            tables.names_of(self._tally.plan, len(row)),
+            tables.made_of(self._tally, len(row)),
+        )
+        found = vars(details(learner, row, mix, names, int(top), lowest_first, made))
+        table = self._encoded(self._as_rows(x, strings=False), fresh=False)
+        features = tables.told(found["features"], table, self._tally)
+        terms = tables.terms_told(found["terms"], self._tally)
+        return {**found, "features": features, "terms": terms}
 
     def _one_row(self, x: Any, top: Any) -> tuple[Any, Array]:
         """Return the single row that is to be explained, and its scores."""
         _TOP.check(type(self).__name__, "top", top)
         learner = self._fitted()
-        rows = self._rows(inputs.as_rows(x, learner.on_strings))
+        rows = self._rows(self._as_rows(x, learner.on_strings))
         if len(rows) != 1:
             raise ValueError(
                 f"explain takes one row; got {len(rows)} of them (shape {np.shape(x)}). Call it "
@@ -289,11 +324,6 @@ class Estimator(Saving):
         return diagnostics.report(self._fitted())
 
     # -- scikit-learn --------------------------------------------------------------------------
-
-    def _takes(self) -> tuple[bool, bool]:
-        """Return whether rows are strings, and whether values may be missing."""
-        kernel = self._part("kernel", self.kernel, quiet=True)
-        return getattr(kernel, "domain", "numbers") == "strings", self.missing == "mean"
 
     def __sklearn_tags__(self) -> Any:
         """Describe this estimator to scikit-learn (which has been imported by whoever asks)."""

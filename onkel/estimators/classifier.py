@@ -152,6 +152,7 @@ class BaseClassifier(Estimator):
         """Learn rows; return scores piece by piece, with the classes known at the time."""
         fresh = not hasattr(self, "_learner")
         settings = self._settings() if fresh else None
+        X = self._encoded(X, fresh)
         rows = self._rows(X, settings)
         y = self._labels(y)
         inputs.same_length(rows, y)
@@ -174,7 +175,7 @@ class BaseClassifier(Estimator):
         before = getattr(self, "class_count_", {})
         new = [firsts[i] for i in sorted(firsts) if firsts[i] not in before]
         counts = label_counts(before, new, y[live])
-        self._keep(learner, X)
+        self._keep(learner, X, weight)
         self._classes, self.class_count_, self._lone_classes = state, counts, None
         self._link = link
         return pieces, state
@@ -307,7 +308,7 @@ class BaseClassifier(Estimator):
 
         row, scores = self._one_row(x, top)
         label, second, mix = self._classes.contest(scores)
-        found = self._details(row, mix, top, lowest_first=False)
+        found = self._details(x, row, mix, top, lowest_first=False)
         return ClassExplanation(score=float(mix @ scores), label=label, second=second, **found)
 
     def _needs_link(self, learner: Learner) -> bool:
@@ -380,6 +381,9 @@ class KernelClassifier(OnDevice, BaseClassifier):
         Weight of each class's steps; "balanced" follows the class counts seen so far.
     missing : {"error", "mean"}
         What NaN in X means: an error, or the feature's running mean (as of the last refresh).
+    columns : dict or Columns, optional
+        What columns are that are no numbers ("category", "time", "text", ...), where the types of
+        the first rows do not tell; see the guide's page on rows as they are.
     n_jobs : int, optional
         Threads; -1 for all cores.
     device : {"cpu", "auto", "cuda", "cuda:N"}
@@ -413,6 +417,7 @@ class KernelClassifier(OnDevice, BaseClassifier):
         average: bool = False,
         class_weight: Any = None,
         missing: str = "error",
+        columns: Any = None,
         n_jobs: int | None = None,
         device: str = "cpu",
         precision: str = "tf32x3",
@@ -427,6 +432,7 @@ class KernelClassifier(OnDevice, BaseClassifier):
         self.average = average
         self.class_weight = class_weight
         self.missing = missing
+        self.columns = columns
         self.n_jobs = n_jobs
         self.device = device
         self.precision = precision

@@ -22,6 +22,8 @@ _PARTS: dict[str, Callable[[Any], Any]] = {
     "rule": rules.get,
     "expansion": expansions.get,
 }
+SECOND_ORDER = expansions.Centers(200, linear=True)
+"""What is learned over by a rule that needs features, where nothing else was asked for."""
 MOST_THREADS = 256
 """More than these are never started, whatever was asked for."""
 N_JOBS = Accept(low=-1, high_open=True, whole=True, none=True, hint="-1 uses every core.")
@@ -72,18 +74,23 @@ class Configured(Locked):
     def _part(self, name: str, value: Any, quiet: bool = False) -> Any:
         """Return the part behind a parameter's value: a name is replaced by its object.
 
-        A loss's name may mean something else beside a rule that says so.
+        A loss's name may mean something else beside a rule that says so, and "window", which is
+        the default, means centres beside a rule that needs them.
         """
         if name == "loss" and isinstance(value, str):
             rule = self._part("rule", self.rule, quiet=True)
             if isinstance(rule, rules.Rule) and value in rule.named:
                 return rule.named[value]
+        if name == "expansion" and isinstance(value, str) and value == "window":
+            rule = self._part("rule", self.rule, quiet=True)
+            if isinstance(rule, rules.Rule) and rule.second_order:
+                return SECOND_ORDER
         if isinstance(value, str) and (name, value) in self._own_parts:
             return self._own_parts[name, value]
         if name not in _PARTS:
             return value
         try:
-            return _PARTS[name](value)
+            return losses.get(value, self.task) if name == "loss" else _PARTS[name](value)
         except ValueError:
             if quiet:
                 return value
@@ -117,13 +124,16 @@ class Configured(Locked):
         loss = self._loss()
         rule = self._part("rule", self.rule)
         if loss.task != self.task:
-            raise ValueError(f"{owner}: loss {loss!r} is for {loss.task}, not for {self.task}.")
+            raise ValueError(
+                f"{owner}: loss {loss!r} is for {loss.task}, not for {self.task}; use one of "
+                f"{sorted(losses.of_task(self.task))} or a loss of your own for it."
+            )
         rule.check(loss)
         return Settings(
             kernel=kernels.get(self.kernel),
             loss=loss,
             rule=rule,
-            expansion=expansions.get(self.expansion),
+            expansion=self._part("expansion", self.expansion),
             scale=bool(self.scale),
             intercept=self._intercept(rule),
             average=bool(self.average),

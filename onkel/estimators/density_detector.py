@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, fields
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel import inputs
+from onkel import columns, inputs
+from onkel.columns import Encoded, Tally
 from onkel.core.density import Plan
 from onkel.estimators import density_report
 from onkel.estimators.detector import BaseDetector
@@ -69,6 +71,9 @@ class Detector(JudgesOnDevice, BaseDetector):
         How many of the last scores are remembered, for ranks.
     missing : {"error", "mean"}
         What NaN in X means: an error, or the feature's running mean.
+    columns : dict or Columns, optional
+        What columns are that are no numbers ("category", "time", "text", ...), where the types of
+        the first rows do not tell; see the guide's page on rows as they are.
     seed : int
         Of the sample.
     device : {"cpu", "auto", "cuda", "cuda:N"}
@@ -106,6 +111,7 @@ class Detector(JudgesOnDevice, BaseDetector):
         warmup: int | None = None,
         recent: int = 1000,
         missing: str = "error",
+        columns: Any = None,
         seed: int = 0,
         device: str = "cpu",
     ) -> None:
@@ -115,24 +121,29 @@ class Detector(JudgesOnDevice, BaseDetector):
         self.warmup = warmup
         self.recent = recent
         self.missing = missing
+        self.columns = columns
         self.seed = seed
         self.device = device
 
     # -- parameters ----------------------------------------------------------------------------
 
-    def _asked(self, features: int) -> Plan:
+    def _asked(self, features: int, table: bool = False) -> Plan:
         nu, terms = float(self.nu), int(self.terms)
         return Plan(
             nu=nu, memory=float(self.memory), terms=terms, late_terms=max(3 * terms // 10, 20),
-            warmup=self.warmup_of(features), seed=int(self.seed), low=FLOOR * nu,
+            warmup=self.warmup_of(features, table), seed=int(self.seed), low=FLOOR * nu,
             high=min(CEILING * nu, (1 + nu) / 2),
         )  # fmt: skip
 
-    def warmup_of(self, features: int) -> int:
-        """Return how many examples of so many features come before the first alert."""
+    def warmup_of(self, features: int, table: bool = False) -> int:
+        """Return how many examples of so many features come before the first alert.
+
+        Of a table some 5/nu at least: which of its values are rare is not known before.
+        """
         if self.warmup is not None:
             return int(self.warmup)
-        return min(200 + 10 * features, MOST_WARMUP)
+        known = math.ceil(5 / self.nu) if table else 0
+        return min(max(200 + 10 * features, known), MOST_WARMUP)
 
     def _settings(self) -> Settings:
         for name, accept in _ACCEPTS.items():
@@ -152,9 +163,34 @@ class Detector(JudgesOnDevice, BaseDetector):
     # -- learning ------------------------------------------------------------------------------
 
     def _begin(self, X: Any, settings: Settings, rows: Any, columns: int) -> Any:
+        settings = self._for_tables(X, settings)
         features, dtype = rows.shape[1], inputs.choose_dtype(X)
-        learner = Densities(self._asked(features), features, dtype, settings.missing)
+        asked = self._asked(features, isinstance(X, Encoded))
+        learner = Densities(asked, features, dtype, settings.missing)
         return placed(learner, settings.device)
+
+    def _matrix(self, X: Encoded, learning: Any) -> Array:
+        """Return numbers alone: of a category, an hour, a text's words, how rare they are.
+
+        Beside numbers a category's value that comes in nu/2 of the rows or more is usual: were it
+        not, the rows that hold it would all be alerts, and the promise could not be kept. Where
+        there are none, the rows would be too much alike to be told apart.
+        """
+        tally = self._tally  # of other columns, where a fit begins anew
+        if tally is None or (tally.plan is not X.plan and tally.plan != X.plan):
+            tally = Tally(X.plan)
+        if np.all(learning):
+            rarity = tally.followed(X)
+        else:
+            rarity = tally.partly_followed(X, learning) if np.any(learning) else tally.rarity(X)
+        if X.plan.plain:
+            values = slice(0, len(X.plan.counted))
+            rarity[:, values] = np.maximum(rarity[:, values] + np.log(self.nu), 0.0)
+        return np.hstack([rarity, X.X[:, X.plan.plain]])
+
+    @staticmethod
+    def _width_of(plan: columns.Plan) -> int:
+        return len(plan.counted) + len(plan.texts) + len(plan.of("time", "number"))
 
     def _times(self, time: Any, rows: int, learner: Any) -> None:
         if time is not None:

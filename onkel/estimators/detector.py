@@ -136,7 +136,8 @@ class BaseDetector(Estimator):
     def _learn(self, X: Any, sample_weight: Any, time: Any = None) -> tuple[Array, Array]:
         fresh = not hasattr(self, "_learner")
         settings = self._settings() if fresh else None
-        rows = self._rows(X, settings)
+        X = self._encoded(X, fresh)
+        rows = self._rows(X, settings, learning=self._learned(X, sample_weight))
         weight = inputs.weights_of(sample_weight, len(rows))
         if fresh:
             assert settings is not None
@@ -146,7 +147,7 @@ class BaseDetector(Estimator):
         times = self._times(time, len(rows), learner)
         recent = RecentScores(self.recent) if fresh else self.recent_
         scores, limits, warm = self._learn_parts(learner, rows, weight, times)
-        self._keep(learner, X)
+        self._keep(learner, X, weight)
         self.recent_ = recent
         self.recent_.extend(scores[weight > 0, 0])
         self.warm_ = warm
@@ -285,7 +286,7 @@ class BaseDetector(Estimator):
 
         kind = RarityExplanation if self.tells_p else AlertExplanation
         row, scores = self._one_row(x, top)
-        found = self._details(row, np.ones(1), top, lowest_first=True)
+        found = self._details(x, row, np.ones(1), top, lowest_first=True)
         score, limit = float(scores[0]), self.threshold_
         warming = self.t_ < self.warmup_
         return kind(
@@ -332,6 +333,9 @@ class NoveltyDetector(OnDevice, BaseDetector):
         Score with the average of all hypotheses so far (N04 Corollary 5).
     missing : {"error", "mean"}
         What NaN in X means: an error, or the feature's running mean (as of the last refresh).
+    columns : dict or Columns, optional
+        What columns are that are no numbers ("category", "time", "text", ...), where the types of
+        the first rows do not tell; see the guide's page on rows as they are.
     learn_alerts : bool
         Whether f learns rows that raise an alert. If not, they still move the threshold, which
         follows a level shift all the same, but are not stored: `support` must be more than `nu`.
@@ -378,6 +382,7 @@ class NoveltyDetector(OnDevice, BaseDetector):
         passes: int = 1,
         average: bool = False,
         missing: str = "error",
+        columns: Any = None,
         learn_alerts: bool = True,
         warmup: int = 0,
         recent: int = 1000,
@@ -395,6 +400,7 @@ class NoveltyDetector(OnDevice, BaseDetector):
         self.passes = passes
         self.average = average
         self.missing = missing
+        self.columns = columns
         self.learn_alerts = learn_alerts
         self.warmup = warmup
         self.recent = recent

@@ -10,13 +10,17 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 
+from onkel.columns import Plan
 from onkel.core.chances import Chances
+from onkel.core.frame import effective
 from onkel.estimators.base import Estimator
 from onkel.estimators.chances import Outputs
 from onkel.estimators.classes import Classes
 from onkel.estimators.classifier import BaseClassifier
+from onkel.estimators.density_detector import Detector
 from onkel.estimators.mixtures.base import Mixed
 from onkel.estimators.mixtures.words import short_names
 from onkel.estimators.regressor import BaseRegressor
@@ -98,7 +102,23 @@ def widened(model: Model, values: Array) -> Model:
     return other
 
 
-def member_names(model: Mixed, features: int) -> list[str]:
+def grown(model: Model, plan: Plan, values: Array) -> Model:
+    """Return the model for rows of a plan that its own has grown to; as `widened`."""
+    other = widened(model, values) if len(values) else copy.copy(model)
+    assert model._tally is not None
+    other._tally = model._tally.grown(plan)
+    other.feature_names_in_ = np.array(plan.names, object)
+    return other
+
+
+def features_of(model: Estimator, plan: Plan) -> float:
+    """Return how many features the rows of a table count as for a model."""
+    if isinstance(model, Detector):
+        return model._width_of(plan)
+    return effective(len(plan.outputs), plan.apart)
+
+
+def member_names(model: Mixed, features: float) -> list[str]:
     """Return a few words for each member that a mixture has for rows of so many features."""
     return short_names(model._chosen(features), features)
 

@@ -13,6 +13,10 @@ from onkel.inputs import EXACT, WHOLE, RefusedRow
 
 Array = NDArray[Any]
 
+CONTINUOUS = (
+    "Unknown label type: continuous. A classifier takes labels, not measurements; for those use"
+)
+"""Said where fractions came as labels; who says it knows what is to be used."""
 LABELS = (bool, int, float, str, bytes, np.bool_, np.integer, np.floating)
 """What can be told apart, and kept in a file."""
 
@@ -76,10 +80,7 @@ def _fault_of_float(label: float, words: bool) -> str:
     if math.isinf(label):
         return "Input y contains NaN or infinity: every row needs a label."
     if label != math.floor(label) and not words:
-        return (
-            "Unknown label type: continuous. A classifier takes labels, not measurements; for "
-            "those use Regressor."
-        )
+        return f"{CONTINUOUS} Regressor."
     if abs(label) >= EXACT:
         return f"the label {label!r} is beyond 2**53, where floats skip numbers. Give integers."
     return ""

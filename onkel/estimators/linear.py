@@ -68,6 +68,9 @@ class LinearClassifier(_Linear, BaseClassifier):
         Weight of each class's steps; "balanced" follows the class counts seen so far.
     missing : {"error", "mean"}
         What NaN in X means: an error, or the feature's running mean (as of the last refresh).
+    columns : dict or Columns, optional
+        What columns are that are no numbers ("category", "time", "text", ...), where the types of
+        the first rows do not tell; see the guide's page on rows as they are.
     n_jobs : int, optional
         Accepted for likeness with the others; a row is too short to be split.
 
@@ -93,6 +96,7 @@ class LinearClassifier(_Linear, BaseClassifier):
         average: bool = False,
         class_weight: Any = None,
         missing: str = "error",
+        columns: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         self.loss = loss
@@ -104,6 +108,7 @@ class LinearClassifier(_Linear, BaseClassifier):
         self.average = average
         self.class_weight = class_weight
         self.missing = missing
+        self.columns = columns
         self.n_jobs = n_jobs
 
     def _shown(self) -> Array:
@@ -115,7 +120,10 @@ class LinearClassifier(_Linear, BaseClassifier):
     @property
     @locked
     def coef_(self) -> Array:
-        """Weights for rows as they come: ``decision_function = X @ coef_.T + intercept_``."""
+        """Weights for rows as they come: ``decision_function = X @ coef_.T + intercept_``.
+
+        Of the numbers: categories and words have a weight for each value.
+        """
         return self._shown()[:, :-1]
 
     @property
@@ -138,7 +146,8 @@ class LinearRegressor(_Linear, BaseRegressor):
         :mod:`onkel.losses`; with ``nu=`` the last (and Huber) gives prediction intervals. The
         name "huber" means ``Huber(sigma=3)`` here, three spreads of the target.
     rule : str or object
-        From :mod:`onkel.rules`.
+        From :mod:`onkel.rules`; ``"rls"`` gives intervals and standard deviations, whatever the
+        loss, at O(features^2) per example.
     p : float
         Of the link, 2 or more; NORMA only.
     scale : bool
@@ -151,6 +160,9 @@ class LinearRegressor(_Linear, BaseRegressor):
         Predict with the average of all hypotheses so far (N04 Corollary 5).
     missing : {"error", "mean"}
         What NaN in X means: an error, or the feature's running mean (as of the last refresh).
+    columns : dict or Columns, optional
+        What columns are that are no numbers ("category", "time", "text", ...), where the types of
+        the first rows do not tell; see the guide's page on rows as they are.
     n_jobs : int, optional
         Accepted for likeness with the others; a row is too short to be split.
 
@@ -174,6 +186,7 @@ class LinearRegressor(_Linear, BaseRegressor):
         passes: int = 1,
         average: bool = False,
         missing: str = "error",
+        columns: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         self.loss = loss
@@ -184,12 +197,16 @@ class LinearRegressor(_Linear, BaseRegressor):
         self.passes = passes
         self.average = average
         self.missing = missing
+        self.columns = columns
         self.n_jobs = n_jobs
 
     @property
     @locked
     def coef_(self) -> Array:
-        """Weights for rows and targets as they come: ``predict = X @ coef_.T + intercept_``."""
+        """Weights for rows and targets as they come: ``predict = X @ coef_.T + intercept_``.
+
+        Of the numbers: categories and words have a weight for each value.
+        """
         w, _ = self._raw_weights()
         return w[0] if self._flat else w
 

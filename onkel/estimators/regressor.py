@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -124,6 +125,7 @@ class BaseRegressor(Estimator):
     def _learn(self, X: Any, y: Any, sample_weight: Any, time: Any = None) -> tuple[Array, Array]:
         fresh = not hasattr(self, "_learner")
         settings = self._settings() if fresh else None
+        X = self._encoded(X, fresh)
         rows = self._rows(X, settings)
         Y, flat = self._targets(y)
         inputs.same_length(rows, Y)
@@ -139,7 +141,7 @@ class BaseRegressor(Estimator):
                 )
         times = self._times(time, len(rows), learner)
         result = self._learn_rows(learner, rows, Y, weight, times=times)
-        self._keep(learner, X)
+        self._keep(learner, X, weight)
         if fresh:
             self.n_outputs_ = Y.shape[1]
             self._flat = flat
@@ -162,17 +164,51 @@ class BaseRegressor(Estimator):
         return values[:, 0] if self._flat else values
 
     @locked
-    def predict(self, X: Any) -> Array:
-        """Return the prediction for each row."""
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Return the prediction for each row.
+
+        With ``return_std=True`` (``rule="rls"``, and mixtures) a pair: predictions, and the
+        standard deviations of the targets around them.
+        """
         learner = self._fitted()
-        return self._shaped(learner.scores(self._rows(X)))
+        if not return_std:
+            return self._shaped(learner.scores(self._rows(X)))
+        scores, std = self._belief(X)
+        return self._shaped(scores), self._shaped(std)
 
     @locked
-    def predict_interval(self, X: Any) -> tuple[Array, Array]:
-        """Return (low, high): with a loss that has nu, coverage 1 - nu in the long run."""
-        self._check_interval()
-        _, low, high = self._outlook(X)
-        return low, high
+    def predict_interval(self, X: Any, kind: str = "adaptive") -> tuple[Array, Array]:
+        """Return (low, high), between which a share 1 - nu of the targets lies.
+
+        ``kind="adaptive"`` assumes nothing: past misses decide how wide, and the share comes out in
+        the long run, whatever the stream. ``"gaussian"`` (where there is a standard deviation) is
+        the prediction and as many of them as a bell curve needs.
+        """
+        if kind not in ("adaptive", "gaussian"):
+            raise ValueError(
+                f"{type(self).__name__}: kind must be 'adaptive' or 'gaussian'; got {kind!r}."
+            )
+        if kind == "adaptive":
+            self._check_interval()
+            return self._outlook(X)[1:]
+        scores, std = self._belief(X)
+        return self._judged(scores, NormalDist().inv_cdf(1.0 - self._nu() / 2.0) * std)[1:]
+
+    def _belief(self, X: Any) -> tuple[Array, Array]:
+        """Return predictions and standard deviations, of a model that has them."""
+        learner: Any = self._fitted()
+        found = learner.belief(self._rows(X))
+        if found is None:
+            raise ValueError(
+                f"{type(self).__name__}: rule {learner.settings.rule!r} knows no standard "
+                "deviation. Use rule='rls', or onkel.Regressor, which has one as it comes."
+            )
+        return found
+
+    def _nu(self) -> float:
+        """Return the share of targets that a Gaussian interval leaves outside."""
+        rule: Any = self._learner.rule
+        return float(rule.nu)
 
     def _outlook(self, X: Any) -> tuple[Array, Array, Array]:
         """Return predictions and their intervals, at the price of predictions."""
@@ -194,7 +230,7 @@ class BaseRegressor(Estimator):
 
         row, scores = self._one_row(x, top)
         Accept(low=0, high=len(scores) - 1, whole=True).check(type(self).__name__, "target", target)
-        found = self._details(row, np.eye(len(scores))[int(target)], top, lowest_first=False)
+        found = self._details(x, row, np.eye(len(scores))[int(target)], top, lowest_first=False)
         score, interval = float(scores[target]), None
         if self._has_interval():
             rows = [row] if self._learner.on_strings else row[None]
@@ -203,7 +239,10 @@ class BaseRegressor(Estimator):
         return NumberExplanation(score=score, interval=interval, **found)
 
     def _has_interval(self) -> bool:
-        loss = self._learner.loss if hasattr(self, "_learner") else self._loss()
+        begun = hasattr(self, "_learner")
+        if self._learner.settings.rule.second_order if begun else self.part("rule").second_order:
+            return True
+        loss = self._learner.loss if begun else self._loss()
         kinds = (losses.EpsilonInsensitive, losses.Huber)
         return isinstance(loss, kinds) and loss.nu is not None
 
@@ -212,7 +251,8 @@ class BaseRegressor(Estimator):
             loss = self._learner.loss if hasattr(self, "_learner") else self._loss()
             raise ValueError(
                 "Intervals need a loss whose width follows nu, for example "
-                f"loss=losses.EpsilonInsensitive(nu=0.1); this {type(self).__name__} has {loss!r}."
+                "loss=losses.EpsilonInsensitive(nu=0.1), or rule='rls'; this "
+                f"{type(self).__name__} has {loss!r}."
             )
 
     @locked
@@ -255,7 +295,8 @@ class KernelRegressor(OnDevice, BaseRegressor):
         :mod:`onkel.losses`; with ``nu=`` the last (and Huber) gives prediction intervals. The
         name "huber" means ``Huber(sigma=3)`` here, three spreads of the target.
     rule, expansion : str or object
-        From :mod:`onkel.rules` and :mod:`onkel.expansions`.
+        From :mod:`onkel.rules` and :mod:`onkel.expansions`; ``rule="rls"`` gives intervals and
+        standard deviations, whatever the loss.
     scale : bool
         Standardise inputs and targets by running moments.
     fit_intercept : bool or "auto"
@@ -266,6 +307,9 @@ class KernelRegressor(OnDevice, BaseRegressor):
         Predict with the average of all hypotheses so far (N04 Corollary 5).
     missing : {"error", "mean"}
         What NaN in X means: an error, or the feature's running mean (as of the last refresh).
+    columns : dict or Columns, optional
+        What columns are that are no numbers ("category", "time", "text", ...), where the types of
+        the first rows do not tell; see the guide's page on rows as they are.
     n_jobs : int, optional
         Threads; -1 for all cores.
     device : {"cpu", "auto", "cuda", "cuda:N"}
@@ -298,6 +342,7 @@ class KernelRegressor(OnDevice, BaseRegressor):
         passes: int = 1,
         average: bool = False,
         missing: str = "error",
+        columns: Any = None,
         n_jobs: int | None = None,
         device: str = "cpu",
         precision: str = "tf32x3",
@@ -311,6 +356,7 @@ class KernelRegressor(OnDevice, BaseRegressor):
         self.passes = passes
         self.average = average
         self.missing = missing
+        self.columns = columns
         self.n_jobs = n_jobs
         self.device = device
         self.precision = precision

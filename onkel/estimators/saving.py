@@ -20,9 +20,10 @@ from onkel.saved import Saved
 
 
 def as_dict(settings: Settings) -> dict[str, Any]:
-    """Return settings by name, less those of the machine that reads."""
+    """Return settings by name, less those of the machine that reads; `relevance` if it is on."""
     names = [f.name for f in fields(settings) if f.name not in OF_THE_MACHINE]
-    return {name: getattr(settings, name) for name in names}
+    found = {name: getattr(settings, name) for name in names}
+    return found if settings.relevance else {n: v for n, v in found.items() if n != "relevance"}
 
 
 _KINDS = {"kernel": Kernel, "loss": Loss, "rule": Rule, "expansion": Expansion}
@@ -97,10 +98,14 @@ class Saving(Configured):
         if saved.peek("feature_names") is not None:
             names = saved.items("feature_names", str)
             strings = learner.kernel.domain == "strings"
-            if strings or len(names) != len(learner.moments.mean):
+            if strings or len(names) != self._columns_of(learner):
                 raise saved.refuse("feature_names", "must be one per feature")
             self.feature_names_in_ = np.array(names, dtype=object)
         self._learner = learner
+
+    def _columns_of(self, learner: Learner) -> int:
+        """Return how many columns a row has that comes."""
+        return len(learner.moments.mean)
 
     @staticmethod
     def _starter(settings: Settings) -> Start:
@@ -120,7 +125,8 @@ class Saving(Configured):
 
     def _resumed_settings(self, found: dict[str, Any]) -> Settings:
         """Return checked settings; more threads than processors would be of no use."""
-        flags = ("scale", "intercept", "average")
+        found = {"relevance": False, **found}
+        flags = ("scale", "intercept", "average", "relevance")
         wrong = [n for n, kind in _KINDS.items() if not isinstance(found.get(n), kind)]
         wrong += [n for n in flags if type(found.get(n)) is not bool]
         wrong += ["missing"] * (found.get("missing") not in ("error", "mean"))

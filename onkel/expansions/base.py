@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from onkel.core.frame import Frame
+from onkel.core.frame import Apart, Frame, effective
 from onkel.kernels import Kernel
 from onkel.losses import Loss
 from onkel.params import Part
@@ -24,7 +24,11 @@ class Expansion(Part):
     def check(self, kernel: Kernel, rule: Rule) -> None:
         """Raise a ValueError if this expansion cannot hold such an f."""
 
-    def space(self, kernel: Kernel, features: int, scale: bool = False) -> Space:
+    def counted(self, width: int, apart: Apart) -> float:
+        """Return how many features rows count as, whose first columns are codes."""
+        return effective(width, apart)
+
+    def space(self, kernel: Kernel, features: float, scale: bool = False) -> Space:
         """Return what a rule may know of the space that f lives in."""
         return Space(size=kernel.size(features))
 

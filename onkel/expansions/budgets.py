@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel.core.budgets import merges
 from onkel.core.layout import BudgetCode
+from onkel.kernels import Kernel
+
+Array = NDArray[Any]
 
 
 class Held(Protocol):
@@ -26,7 +33,14 @@ class Budget:
     """
 
     code: ClassVar[BudgetCode]
-    """What the core knows it by: its scalar steps let terms go one by one."""
+    """What the core knows it by."""
+    one_by_one: ClassVar[bool] = False
+    """Whether terms go inside a block, as rows push them out. Else a block ends where the window
+    is full, which is then condensed to fewer terms at once."""
+    keeps_points: ClassVar[bool] = True
+    """Whether a term stays at its row, so that a later pass finds it there."""
+    SHARE: ClassVar[int] = 16
+    """A full ring lets this fraction (1/16) of its terms go at once."""
 
     def may_go(self, terms: Held, rows: int, cap: int, oldest: int) -> int:
         """Return how many stored terms the next rows may push out, at most.
@@ -34,15 +48,25 @@ class Budget:
         They stand first among the terms: those that go soonest. At most `cap` terms stay, and
         none that was born before trial `oldest`.
         """
-        raise NotImplementedError
+        return 0
 
     def at_once(self, cap: int) -> int:
         """Return how many terms a full ring lets go where none may go inside a block."""
-        raise NotImplementedError
+        return max(cap // self.SHARE, 1)
 
     def let_go(self, terms: Any, count: int) -> None:
-        """Let so many terms go."""
-        raise NotImplementedError
+        """Let so many of the first terms go."""
+        terms.drop(count)
+
+    def first_to_go(self, sizes: Array, count: int) -> Array:
+        """Return which of some terms go, oldest first, if so many must: the smallest ones."""
+        going = np.zeros(len(sizes), bool)
+        going[np.argsort(sizes, kind="stable")[:count]] = True
+        return going
+
+    def refusal(self, kernel: Kernel) -> str | None:
+        """Return why terms of a kernel cannot go this way, and what to do; None: they can."""
+        return None
 
 
 class Oldest(Budget):
@@ -58,17 +82,43 @@ class Oldest(Budget):
     """
 
     code: ClassVar[BudgetCode] = BudgetCode.OLDEST
-    SHARE: ClassVar[int] = 16
-    """A full ring lets this fraction (1/16) of its terms go at once."""
+    one_by_one: ClassVar[bool] = True
 
     def may_go(self, terms: Held, rows: int, cap: int, oldest: int) -> int:
         return min(max(terms.older_than(oldest), terms.count + rows - cap, 0), terms.count)
 
-    def at_once(self, cap: int) -> int:
-        return max(cap // self.SHARE, 1)
+    def first_to_go(self, sizes: Array, count: int) -> Array:
+        return np.arange(len(sizes)) < count
 
-    def let_go(self, terms: Any, count: int) -> None:
-        terms.drop(count)
+
+class Smallest(Budget):
+    """The smallest term is dropped: the least ``|a| sqrt(k(x, x))``."""
+
+    code: ClassVar[BudgetCode] = BudgetCode.SMALLEST
+
+
+class Merge(Budget):
+    """The smallest term and the partner with which it loses least become one term."""
+
+    code: ClassVar[BudgetCode] = BudgetCode.MERGE
+    keeps_points: ClassVar[bool] = False
+
+    def refusal(self, kernel: Kernel) -> str | None:
+        if kernel.domain == "numbers" and merges(kernel.program()):
+            return None
+        return "merges terms of the Gaussian kernel alone"
+
+
+class Project(Budget):
+    """The smallest term is projected on the terms nearest to it, which take it over."""
+
+    code: ClassVar[BudgetCode] = BudgetCode.PROJECT
+
+    def refusal(self, kernel: Kernel) -> str | None:
+        return None if kernel.domain == "numbers" else "projects terms on rows of numbers alone"
 
 
 OLDEST = Oldest()
+BUDGETS: dict[str, Budget] = {
+    "oldest": OLDEST, "smallest": Smallest(), "merge": Merge(), "project": Project(),
+}  # fmt: skip

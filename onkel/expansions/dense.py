@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from onkel import core
 from onkel.core import Queries
 from onkel.core.frame import Frame
-from onkel.core.layout import LANES, Program
+from onkel.core.layout import LANES, BudgetCode
+from onkel.expansions.condensing import condense
+from onkel.expansions.lane_terms import LaneTerms
 from onkel.expansions.loose_terms import LooseRows
 from onkel.expansions.ring_files import dumped, restore
 from onkel.expansions.undo_log import UndoLog
@@ -20,24 +22,18 @@ from onkel.kernels import Kernel
 from onkel.kernels.base import diag_of_norms
 from onkel.saved import Saved
 
-if TYPE_CHECKING:
-    from onkel.expansions.window import BoundWindow
-
 Array = NDArray[Any]
 
 AT_ONCE = 2**22
 """Kernel values that are held at once, where a kernel is not compiled."""
 
 
-class DenseTerms:
+class DenseTerms(LaneTerms):
     """A dense expansion: rows, coefficients and births of the terms, oldest first.
 
     Coefficients are in stored units (actual = scale * stored), float64, one column per output
     (and one more each for the average hypothesis). Lanes that hold no term have coefficient 0.
     """
-
-    has_lane: ClassVar[bool] = True
-    """Whether the compiled core's fast lane can learn into such terms."""
 
     def __init__(self, kernel: Kernel, frame: Frame, columns: int, limit: int) -> None:
         self.kernel = kernel
@@ -194,6 +190,7 @@ class DenseTerms:
             way = np.abs(self.frame.center - frame.center) * frame.unit
         eps = max(np.finfo(f.dtype).eps for f in (frame, self.frame))
         doubt = 2.0 * float(eps) * (np.abs(rows.astype(np.float64)) + way)
+        doubt[:, : len(frame.apart)] = 0.0
         return LooseRows(coef, births, frame, rows.astype(frame.dtype), doubt)
 
     # -- taking back ---------------------------------------------------------------------------
@@ -280,6 +277,10 @@ class DenseTerms:
         self.panels[panel, :, lane], self.norms[panel, lane] = rows, norms
         self.coef[panel, :, lane], self.births[: self.count] = coef, births
 
+    def refill(self, rows: Array, norms: Array, coef: Array, births: Array) -> None:
+        """Hold the given terms instead, in arrays of their own."""
+        self._refill(len(self.panels), rows, norms, coef, births)
+
     def insert_columns(self, at: list[int]) -> None:
         """Insert coefficients of 0 before the columns `at`."""
         self.weights = None
@@ -300,7 +301,14 @@ class DenseTerms:
         births = self.births_from(0, self.count)[keep]
         panel, lane = self.slots(0, self.count)
         norms = self.norms[panel, lane][keep]
-        self._refill(len(self.panels), rows, norms, coef, births)
+        self.refill(rows, norms, coef, births)
+
+    def condense(self, budget: BudgetCode, left: int, own: int) -> Array:
+        """Let so many terms be left (:mod:`onkel.core.numpy_budgets`); return what was lost.
+
+        Coefficients are in actual units; the first `own` say how large a term is.
+        """
+        return condense(self, budget, left, own)
 
     def reframed(self, frame: Frame) -> Self:
         """Return the same terms in a new frame; stored rows change only where they must."""
@@ -352,70 +360,3 @@ class DenseTerms:
     def restore(self, saved: Saved, columns: int, t: int) -> None:
         """Become the terms that a file holds, after trial `t`."""
         restore(self, saved, columns, t)
-
-    # -- the fast lane -------------------------------------------------------------------------
-
-    def learn(
-        self, window: BoundWindow, state: Array, stepper: core.Stepper, block: core.Block,
-        out: core.BlockOutput, threads: int = 1,
-    ) -> int:  # fmt: skip
-        """Learn rows in place, as many as go without anything unusual; return how many."""
-        ring = self.ring_for(window, len(block.x), int(block.oldest[-1]))
-        done = core.lane(self._program(), *self.bound(), ring, state, stepper, block, out, threads)
-        self.head, self.count = ring.head, ring.count
-        return done
-
-    def with_room(self, window: BoundWindow, rows: int) -> Self:
-        """Return the terms with room for so many more; these stay, if a call is refused."""
-        needed = min(self.count + rows, window.cap)
-        if needed <= len(self.births):
-            return self
-        other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        other._grow(needed)
-        return other
-
-    def ring_for(self, window: BoundWindow, rows: int, oldest: int, more: int = 0) -> Any:
-        """Note what so many rows may overwrite, for which there is room; return the core's ring.
-
-        `more` terms may go beyond those that they push out.
-        """
-        if self.undo_log is not None:
-            going = window.budget.may_go(self, rows, window.cap, oldest) + more
-            self._note_ring(min(going, self.count), rows)
-        return core.ring_of(self.head, self.count, window.cap, window.budget.code)
-
-    def _note_ring(self, going: int, coming: int) -> None:
-        """Note what the next rows may overwrite: so many of the oldest, so many behind the last."""
-        assert self.undo_log is not None
-        if 2 * (going + coming) > len(self.births):  # places one by one would cost more than all
-            self.undo_log.copy_now()
-            return
-        first, second = self.slots(0, going)
-        panel, lane = self.slots(self.count, self.count + coming)
-        self.undo_log.note(
-            (self.coef, (first, slice(None), second)), (self.panels, (panel, slice(None), lane)),
-            (self.norms, (panel, lane)), (self.coef, (panel, slice(None), lane)),
-            (self.births, (panel * LANES + lane,)),
-        )  # fmt: skip
-
-    def _program(self) -> Program:
-        program = self.kernel.program()
-        assert program is not None  # or there is no lane
-        return program
-
-    def bound(self) -> tuple[Any, Any]:
-        """Frame and arrays, as the compiled core takes them."""
-        if self.weights is None:
-            self.weights = self.coef.astype(self.frame.dtype)
-        terms = core.terms_of(self.panels, self.norms, self.coef, self.weights, self.births)
-        return core.frame_of(self.frame), terms
-
-    def one(
-        self, window: BoundWindow, state: Array, stepper: core.Stepper, targets: core.Targets,
-        rows: core.Running | None, wanted: core.Running | None, scores: Array, limits: Array,
-    ) -> Any:  # fmt: skip
-        """Return what learns single rows into these terms, in place."""
-        ring = core.ring_of(self.head, self.count, window.cap, window.budget.code)
-        bound = (self._program(), *self.bound(), ring)
-        return core.one(*bound, state, stepper, targets, rows, wanted, scores, limits)

@@ -49,14 +49,15 @@ class LooseTerms:
         """Return the terms with these numbers."""
         return replace(self, **{n: getattr(self, n)[which] for n in self.listed})
 
-    def joined(self) -> Self:
+    def joined(self, by_birth: bool = True) -> Self:
         """Return the terms oldest first; those at the same point add, and count as the newest.
 
         Terms that come to nothing are left out. Those of one birth are one term of the model
-        that all went on from: known for sure, where rounding may have moved their points apart.
+        that all went on from: known for sure, where rounding may have moved their points apart
+        (`by_birth`; not so where terms have been merged since).
         """
         found = self.taken(np.argsort(self.births, kind="stable"))
-        if found.count and not np.all(np.diff(found.births) > 0):
+        if by_birth and found.count and not np.all(np.diff(found.births) > 0):
             found = found.added(np.unique(found.births, return_inverse=True)[1])
         found = found.added(found.groups())
         return found.taken(np.any(found.coef != 0, axis=1))

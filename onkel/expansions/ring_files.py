@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onkel.core.layout import LANES
+from onkel.core.numpy_core import are_codes
 from onkel.saved import Saved
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ def _check(terms: DenseTerms, saved: Saved, t: int) -> None:
     """Refuse a ring that no run can have left."""
     if np.isnan(terms.panels).any():
         raise saved.refuse("panels", "must not hold NaN")
+    if not are_codes(terms.panels[:, : len(terms.frame.apart)]).all():
+        raise saved.refuse("panels", "must hold codes where columns are codes")
     panel, lane = terms.slots(terms.count, len(terms.births))
     held = {"panels": terms.panels[panel, :, lane], "coef": terms.coef[panel, :, lane]}
     held |= {"norms": terms.norms[panel, lane], "births": terms.births[panel * LANES + lane]}

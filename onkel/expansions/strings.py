@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.core.layout import BudgetCode
 from onkel.expansions.loose_terms import LooseTexts
 from onkel.kernels import Spectrum
 from onkel.saved import Saved
@@ -164,6 +165,19 @@ class StringTerms:
     def select(self, keep: Array) -> None:
         """Keep only some terms."""
         self._refill([term for term, stays in zip(self.terms, keep, strict=True) if stays])
+
+    def condense(self, budget: BudgetCode, left: int, own: int) -> Array:
+        """Let the smallest go until so many are left (the one budget for texts).
+
+        The first `own` coefficients say how large a term is. Return the sums of what was lost.
+        """
+        assert budget == BudgetCode.SMALLEST
+        coef, size = self.coefs(0, self.count), np.sqrt(self.diag(self.oldest(self.count)))
+        sizes = np.square(coef[:, :own]).sum(axis=1) * size
+        going = np.zeros(self.count, bool)
+        going[np.argsort(sizes, kind="stable")[: self.count - left]] = True
+        self.select(~going)
+        return np.asarray((np.abs(coef) * size[:, None])[going].sum(axis=0))
 
     def _refill(self, terms: list[tuple[Features, Array, int]]) -> None:
         self.terms, self.weights, self.uses = deque(terms), {}, {}

@@ -52,6 +52,11 @@ class Tree(Window):
                 f"of a kernel of yours that has a split); got {kernel!r}. Use expansions.Window() "
                 "for any other kernel."
             )
+        if not self.policy.one_by_one:
+            raise ValueError(
+                f"Tree: terms go from the oldest on; got budget={self.budget!r}. Leave it out, or "
+                "use expansions.Window()."
+            )
 
     def open(self, kernel: Kernel, frame: Frame | None, limit: int = 0) -> TreeTerms:
         assert frame is not None  # rows of numbers

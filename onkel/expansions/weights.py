@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.frame import Frame
+from onkel.core.frame import Apart, Frame, ones
+from onkel.core.squares_row import Features
 from onkel.expansions.base import Expansion
 from onkel.kernels import Kernel, Linear
 from onkel.params import Accept
@@ -32,7 +33,11 @@ class Weights(Expansion):
     Parameters
     ----------
     p : float
-        2 or more. Rules other than NORMA, ALMA and the perceptron need 2.
+        2 or more. Rules other than NORMA, ALMA and the perceptron need 2, and so do rows with
+        columns of codes (categories, words).
+    bits : int
+        Codes share ``2**bits`` weights per output, by a hash of column and code: memory, against
+        codes that get the same weight.
 
     References
     ----------
@@ -41,16 +46,18 @@ class Weights(Expansion):
     Examples
     --------
     >>> Weights(p=4.0)
-    Weights(p=4.0)
+    Weights(p=4.0, bits=14)
     """
 
     p: float = 2.0
+    bits: int = 14
     primal: ClassVar[bool] = True
     _accepts: ClassVar[Mapping[str, Accept]] = {
         "p": Accept(
             low=2, high_open=True,
             hint="2 is the kernel learner's; max(2, 2 ln d) suits few relevant features of many.",
-        )
+        ),
+        "bits": Accept(low=0, high=20, whole=True),
     }  # fmt: skip
 
     def check(self, kernel: Kernel, rule: Rule) -> None:
@@ -65,7 +72,11 @@ class Weights(Expansion):
                 "p=2."
             )
 
-    def space(self, kernel: Kernel, features: int, scale: bool = False) -> Space:
+    def counted(self, width: int, apart: Apart) -> float:
+        """Return how many features of value 1 a row has: each word of a text is one."""
+        return ones(width, apart)
+
+    def space(self, kernel: Kernel, features: float, scale: bool = False) -> Space:
         return Space(size=_typical(max(features, 1), float(self.p)), p=float(self.p))
 
     @property
@@ -75,10 +86,16 @@ class Weights(Expansion):
     def open(self, kernel: Kernel, frame: Frame | None, limit: int = 0) -> Coordinates:
         """Return the map from rows to features."""
         assert frame is not None  # rows of numbers
-        return Coordinates(len(frame.center))
+        if frame.apart and self.p != 2:
+            raise ValueError(
+                f"Weights: p={self.p!r} takes numbers alone, and the rows have {len(frame.apart)} "
+                "columns of codes (categories, words). Use p=2, or leave those columns out."
+            )
+        numbers = len(frame.center) - len(frame.apart)
+        return Coordinates(numbers, frame.apart, 2**self.bits if frame.apart else 0)
 
 
-def _typical(features: int, p: float) -> float:
+def _typical(features: float, p: float) -> float:
     """||x||_p^2 for independent standard normal features: (d E|z|^p)^(2/p)."""
     p = min(p, 1e300)
     log_moment = p / 2 * math.log(2) + math.lgamma((p + 1) / 2) - 0.5 * math.log(math.pi)
@@ -87,11 +104,18 @@ def _typical(features: int, p: float) -> float:
 
 @dataclass(frozen=True)
 class Coordinates:
-    """Rows as they are (standardised): the features of the linear kernel."""
+    """Rows as they are (standardised): the features of the linear kernel, behind codes if any."""
 
     count: int
+    """Of the numbers."""
+    apart: Apart = ()
+    """Of the codes, which are one-hot features of their own."""
+    buckets: int = 0
+    """Weights that the codes share."""
     form: ClassVar[str] = "weights"
     """What f is made of to those who explain it."""
+    numbers: ClassVar[int] = 0
+    """There is nothing behind other features."""
 
     @property
     def nbytes(self) -> int:
@@ -102,12 +126,23 @@ class Coordinates:
         """Return the features of rows."""
         return np.ascontiguousarray(frame.z(frame.store(X)))
 
+    def fill_features(self, X: Array, frame: Frame, out: Array) -> None:
+        """Leave the features of rows in the first columns of `out`."""
+        out[:, : self.count] = frame.z(frame.store(X))
+
+    def row_features(self, frame: Frame) -> Features:
+        """Return what makes features of single rows of numbers in the compiled core."""
+        none = frame.prepare(np.zeros((0, self.count)))
+        return Features(None, frame, none, frame.center, frame.shift, np.inf)
+
     def quiet_rows(self, X: Array, t: int) -> int:
         """Return how many of these rows leave the features as they are: all."""
         return len(X)
 
     def reframed(self, theta: Array, old: Frame, new: Frame) -> Array:
         """Return sum a_i z_i in a new frame, from that sum and the sum of the a_i (the last)."""
+        if self.apart:
+            old, new = old.of_numbers, new.of_numbers
         ratio = (new.width * new.unit) / (old.width * old.unit)
         gap = (old.center - new.center) + (old.shift / old.unit - new.shift / new.unit)
         kept, shifted = theta[:, :-1] * ratio, gap * new.width * new.unit * theta[:, -1:]
@@ -117,6 +152,19 @@ class Coordinates:
         dust = np.abs(sums) <= 8 * np.finfo(float).eps * size  # what cancelled is 0
         return np.column_stack([np.where(dust, 0.0, sums), theta[:, -1]])
 
+    def way_back(self, old: Frame, new: Frame) -> Array:
+        """Return the matrix that makes the features of a frame, and a 1, of those of a new one."""
+        old, new = old.of_numbers, new.of_numbers
+        factor = (old.width * old.unit) / (new.width * new.unit)
+        gap = (new.center - old.center) + (new.shift / new.unit - old.shift / old.unit)
+        back = np.diag(np.append(factor, 1.0))
+        back[:-1, -1] = gap * old.width * old.unit
+        return back
+
+    def nearly_back(self, old: Frame, new: Frame) -> Array | None:
+        """There are no features but those of :meth:`way_back`."""
+        return None
+
     def check_complete(self, rows: int) -> None:
         """Nothing is still to come."""
 
@@ -124,7 +172,7 @@ class Coordinates:
 
     def widened(self, kernel: Kernel, values: Array) -> Coordinates:
         """Return the map for rows that have become wider."""
-        return Coordinates(self.count + len(values))
+        return replace(self, count=self.count + len(values))
 
     def wider(self, theta: Array, values: Array) -> Array:
         """Return the weights for such rows: that of a constant feature is v times the sum of a_i.
@@ -143,7 +191,7 @@ class Coordinates:
 
     def probes(self, mean: Array, spread: Array) -> Array:
         """Return rows at which a change of the frame shows: the mean, and one spread either way."""
-        way = np.diag(spread)
+        way = np.diag(spread)[len(self.apart) :]
         return np.concatenate([mean[None], mean + way, mean - way])
 
     # -- files -----------------------------------------------------------------------------------

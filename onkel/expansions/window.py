@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from onkel import bounds
 from onkel.core.frame import Frame
 from onkel.expansions.base import Expansion
-from onkel.expansions.budgets import OLDEST, Budget
+from onkel.expansions.budgets import BUDGETS, Budget
 from onkel.expansions.dense import DenseTerms
 from onkel.expansions.strings import StringTerms
 from onkel.kernels import Kernel, Spectrum
 from onkel.losses import Loss
 from onkel.params import Accept
-from onkel.rules.base import BoundRule
+from onkel.rules.base import BoundRule, Rule
 from onkel.schedules import InverseSqrt
 
 Array = NDArray[Any]
@@ -28,7 +28,7 @@ DEFAULT_TERMS = 10_000
 
 @dataclass(frozen=True)
 class Window(Expansion):
-    """A truncated kernel expansion: the oldest term goes first.
+    """A truncated kernel expansion: some terms are kept, the others go.
 
     ``f = sum of a_i k(x_i, .) over the terms kept``
 
@@ -44,22 +44,36 @@ class Window(Expansion):
     growth : float in (0, 0.5), optional
         epsilon of N04 Theorem 6: all terms at first, then ``ceil(t^(1/2 + epsilon))`` trials.
         Needs the schedule ``InverseSqrt``.
+    budget : "oldest", "smallest", "merge" or "project"
+        What becomes of the terms that are too many. "oldest": those that were stored first go,
+        one by one. Else a window that is full is brought down by a sixteenth at once, the term
+        with the least ``|a| sqrt(k(x, x))`` leaving first: dropped ("smallest"); made one with
+        the term with which it loses least, at a point between both ("merge", the Gaussian kernel
+        only); or projected on the sixteen terms nearest to it ("project"). These need `terms`
+        and take no age.
+
+    References
+    ----------
+    Merging: Z. Wang, K. Crammer, S. Vucetic, JMLR 13 (2012); projecting: F. Orabona, J. Keshet,
+    B. Caputo, JMLR 10 (2009), restricted to the nearest terms.
 
     Examples
     --------
     >>> Window(age=1000)
-    Window(terms='auto', age=1000, tolerance=None, growth=None)
+    Window(terms='auto', age=1000, tolerance=None, growth=None, budget='oldest')
     """
 
     terms: int | str | None = "auto"
     age: int | None = None
     tolerance: float | None = None
     growth: float | None = None
+    budget: str = "oldest"
     _accepts: ClassVar[Mapping[str, Accept]] = {
         "terms": Accept(low=1, high_open=True, whole=True, none=True, words=("auto",)),
         "age": Accept(low=1, high_open=True, whole=True, none=True),
         "tolerance": Accept(low=0, low_open=True, high_open=True, none=True),
         "growth": Accept(low=0, low_open=True, high=0.5, high_open=True, none=True),
+        "budget": Accept(low=1, high=0, words=tuple(BUDGETS)),  # no number
     }
 
     def __post_init__(self) -> None:
@@ -70,11 +84,28 @@ class Window(Expansion):
                 f"Window: {' and '.join(given)} each set the age of the terms; give one of them "
                 "(terms= may stand beside it)."
             )
+        if self.policy.one_by_one:
+            return
+        if given or self.terms is None or self.terms == 1:
+            came = f"{given[0]}={getattr(self, given[0])!r}" if given else f"terms={self.terms!r}"
+            raise ValueError(
+                f"Window: budget {self.budget!r} keeps a number of terms, two or more, of any age; "
+                f"got {came}. Give terms= alone, or budget='oldest'."
+            )
 
     @property
-    def budget(self) -> Budget:
+    def policy(self) -> Budget:
         """Which term goes when there are more than the window holds."""
-        return OLDEST
+        return BUDGETS[self.budget]
+
+    def check(self, kernel: Kernel, rule: Rule) -> None:
+        refusal = self.policy.refusal(kernel)
+        if refusal is not None:
+            others = [f"budget={w!r}" for w, b in BUDGETS.items() if b.refusal(kernel) is None]
+            raise ValueError(
+                f"Window: budget {self.budget!r} {refusal}; got {kernel!r}. Give "
+                f"{' or '.join(others)}, or another kernel."
+            )
 
     def open(self, kernel: Kernel, frame: Frame | None, limit: int = 0) -> Any:
         """Return empty storage for terms, of which there will be at most `limit`."""
@@ -92,10 +123,10 @@ class Window(Expansion):
         cap = bounds.NEVER if terms is None else min(int(terms), bounds.NEVER)
         if self.growth is not None:
             start = self._growth_start(rule)
-            return BoundWindow(cap, self.budget, growth=self.growth, start=start)
+            return BoundWindow(cap, self.policy, growth=self.growth, start=start)
         age = self.age if self.tolerance is None else self._age_for(rule, loss, kernel)
         age = bounds.NEVER if age is None else min(int(age), bounds.NEVER)
-        return BoundWindow(cap, self.budget, age=age)
+        return BoundWindow(cap, self.policy, age=age)
 
     def _age_for(self, rule: BoundRule, loss: Loss, kernel: Kernel) -> int:
         rate = getattr(rule, "constant", None)
@@ -132,6 +163,10 @@ class BoundWindow:
     age: int = bounds.NEVER
     growth: float | None = None
     start: int = 0
+
+    def room(self, count: int) -> int:
+        """Return how many rows may come at once beside so many terms."""
+        return bounds.NEVER if self.budget.one_by_one else self.cap - count
 
     def ages(self, t: Array) -> Array:
         """Return s_t: the hypothesis at trial t holds terms stored at t - s_t ... t - 1."""

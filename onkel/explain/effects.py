@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,13 +28,18 @@ class Effects:
     """What came out, for terms and features."""
 
     method: str
-    """"leave one out", "split" or "gradient"."""
+    """"leave one out", "split", "gradient" or "replaced"."""
     likeness: Array
     """k(x, z_i)."""
     effect: Array
     """How much each feature moved s(x), against what it would be without it."""
     part: Array | None = None
     """What each feature adds, if s(x) - base is their sum."""
+
+    def with_more(self, more: Array) -> Effects:
+        """Return the effects of a sum of which each feature adds so much more by itself."""
+        part = None if self.part is None else self.part + more
+        return replace(self, effect=self.effect + more, part=part)
 
 
 def method_of(kernel: Kernel) -> str:
@@ -47,28 +52,91 @@ def method_of(kernel: Kernel) -> str:
     return "gradient"
 
 
-def effects(kernel: Kernel, x: Array, Z: Array, a: Array) -> Effects:
+@dataclass(frozen=True)
+class Pairs:
+    """A row and the stored ones as numbers whose differences or products are what a kernel sees.
+
+    A code is 0 where it is the row's own and 1 where it is not, for a kernel of distances, which
+    counts it `apart`; for one of products it is sqrt(apart / 2) in both rows or in one.
+    """
+
+    x: Array
+    Z: Array
+    apart: Array
+    """Of each feature: what its distances are multiplied by."""
+    owners: Array | None = None
+    """Of each feature: the number of the column that it was made of."""
+
+    def part(self, which: slice) -> Pairs:
+        """Return the same for some of the stored rows."""
+        return replace(self, Z=self.Z[which])
+
+
+def joined(values: Array, owners: Array | None) -> Array:
+    """Return for each feature [..][features] the sum over all that one column was made into.
+
+    Examples
+    --------
+    >>> joined(np.array([1.0, 2.0, 3.0]), np.array([0, 1, 0]))
+    array([4., 2., 4.])
+    """
+    if owners is None:
+        return values
+    found: Array = (values @ (owners[:, None] == np.arange(owners.max() + 1)))[..., owners]
+    return found
+
+
+def pairs_of(
+    kernel: Kernel, x: Array, Z: Array, apart: Sequence[float], owners: Array | None = None
+) -> Pairs:
+    """Return rows as the kernel sees them, the first of whose columns are codes."""
+    weight = np.ones(len(x))
+    if not apart:
+        return Pairs(x, Z, weight, owners)
+    codes = len(apart)
+    same, x, Z = Z[:, :codes] == x[:codes], x.copy(), Z.copy()
+    if method_of(kernel) == "leave one out":
+        weight[:codes], x[:codes], Z[:, :codes] = apart, 0.0, ~same
+    else:
+        x[:codes] = np.sqrt(np.array(apart) / 2)
+        Z[:, :codes] = same * x[:codes]
+    return Pairs(x, Z, weight, owners)
+
+
+def effects(
+    kernel: Kernel, x: Array, Z: Array, a: Array, apart: Sequence[float] = (),
+    owners: Array | None = None,
+) -> Effects:  # fmt: skip
     """Return the effects of features and the likeness of terms, by what suits the kernel.
 
-    `x` and the rows of `Z` are as the kernel sees them.
+    `x` and the rows of `Z` are as the kernel sees them; the first columns are codes. Features of
+    one owner have one effect: that of all of them together.
     """
-    method = method_of(kernel)
-    if method == "split":
-        return _by_split(kernel, x, Z, a)
+    method, pairs = method_of(kernel), pairs_of(kernel, x, Z, apart, owners)
     if method == "leave one out":
-        return _by_leaving_out(kernel, x, Z, a)
-    return _by_gradient(kernel, x, Z, a)
+        return _by_leaving_out(kernel, pairs, a)
+    found = (_by_split if method == "split" else _by_gradient)(kernel, pairs.x, pairs.Z, a)
+    return of_columns(found, owners)
 
 
-def effects_each(kernel: Kernel, x: Array, Z: Array, A: Array) -> tuple[Array, Array]:
+def of_columns(found: Effects, owners: Array | None) -> Effects:
+    """Return effects that add up, of whole columns."""
+    part = None if found.part is None else joined(found.part, owners)
+    return replace(found, effect=joined(found.effect, owners), part=part)
+
+
+def effects_each(
+    kernel: Kernel, x: Array, Z: Array, A: Array, apart: Sequence[float] = (),
+    owners: Array | None = None,
+) -> tuple[Array, Array]:  # fmt: skip
     """Return k(x, z_i), and the effects of features [columns of `A`][features].
 
     The same as :func:`effects` for each column; what they share is computed once.
     """
     if method_of(kernel) == "leave one out":
-        likeness, left = _left_out(kernel, x, Z, A)
+        likeness, left = _left_out(kernel, pairs_of(kernel, x, Z, apart, owners), A)
         return likeness, (likeness @ A)[:, None] - left
-    found = [effects(kernel, x, Z, a) for a in A.T]
+    found = [effects(kernel, x, Z, a, apart, owners) for a in A.T]
     return found[0].likeness, np.array([each.effect for each in found])
 
 
@@ -88,21 +156,21 @@ def typical(Z: Array, a: Array) -> Array:
 # -- leaving one feature out -------------------------------------------------------------------
 
 
-def without(program: Program, x: Array, Z: Array, which: Any = slice(None)) -> tuple[Array, Array]:
+def without(program: Program, pairs: Pairs, which: Any = slice(None)) -> tuple[Array, Array]:
     """Return k(x, z), and k without each of these features: as if x agreed with z in that one.
 
     A kernel of distances sees the other features' distance alone. For products over features
     (Gaussian, Laplacian and their products) this is k without that feature's factor.
     """
-    reads, gap = reads_of(program), Z - x
+    reads, gap = reads_of(program), pairs.Z - pairs.x
     whole: dict[str, Any] = {"dist2": None, "dist1": None}
     less: dict[str, Any] = {"dist2": None, "dist1": None}
     sizes = [("dist1", Reads.DIST1, np.abs), ("dist2", Reads.DIST2, np.square)]
     for name, read, measure in sizes:
         if read in reads:
-            size = np.minimum(measure(gap), _farthest(program, read))
+            size = np.minimum(measure(gap) * pairs.apart, _farthest(program, read))
             total = size.sum(axis=1)
-            left = total[:, None] - size[:, which]
+            left = total[:, None] - joined(size, pairs.owners)[:, which]
             whole[name], less[name] = total, np.maximum(left, 0.0, out=left)
     return core.evaluate(program, None, **whole), core.evaluate(program, None, **less)
 
@@ -121,28 +189,29 @@ def _farthest(program: Program, read: Reads) -> float:
     return max(reach)
 
 
-def alike(kernel: Kernel, x: Array, Z: Array, which: Any) -> Array:
+def alike(kernel: Kernel, x: Array, Z: Array, which: Any, apart: Sequence[float] = ()) -> Array:
     """Return k without each of these features, one row per z."""
     program = kernel.program()
     assert program is not None
-    found = np.empty((len(Z), len(which)))
+    found, pairs = np.empty((len(Z), len(which))), pairs_of(kernel, x, Z, apart)
     for part in _chunks(len(Z), len(x)):
-        found[part] = without(program, x, Z[part], which)[1]
+        found[part] = without(program, pairs.part(part), which)[1]
     return found
 
 
-def _by_leaving_out(kernel: Kernel, x: Array, Z: Array, a: Array) -> Effects:
-    likeness, left = _left_out(kernel, x, Z, a[:, None])
+def _by_leaving_out(kernel: Kernel, pairs: Pairs, a: Array) -> Effects:
+    likeness, left = _left_out(kernel, pairs, a[:, None])
     return Effects("leave one out", likeness, float(a @ likeness) - left[0])
 
 
-def _left_out(kernel: Kernel, x: Array, Z: Array, A: Array) -> tuple[Array, Array]:
+def _left_out(kernel: Kernel, pairs: Pairs, A: Array) -> tuple[Array, Array]:
     """Return k(x, z_i), and the sums without each feature [columns of `A`][features]."""
     program = kernel.program()
     assert program is not None
-    likeness, left = np.zeros(len(Z)), np.zeros((A.shape[1], len(x)))
-    for part in _chunks(len(Z), len(x)):
-        likeness[part], less = without(program, x, Z[part])
+    rows, width = pairs.Z.shape
+    likeness, left = np.zeros(rows), np.zeros((A.shape[1], width))
+    for part in _chunks(rows, width):
+        likeness[part], less = without(program, pairs.part(part))
         left += A[part].T @ less
     return likeness, left
 

@@ -14,9 +14,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.explain.effects import Effects, effects_each, method_of
+from onkel.explain.effects import Effects, effects_each, joined
 from onkel.explain.outcome import Feature, Term, Voice
-from onkel.explain.shown import Details, Held, features_of, largest, order_of, usual_values
+from onkel.explain.replaced import asks_f, method_for, replaced
+from onkel.explain.shown import (
+    Details,
+    Held,
+    Made,
+    features_of,
+    largest,
+    order_of,
+    owners_of,
+    usual_values,
+)
 from onkel.explain.texts import of_text
 from onkel.kernels import Kernel
 
@@ -24,18 +34,19 @@ Array = NDArray[Any]
 
 
 def of_mixture(
-    mixture: Any, row: Any, mix: Array, names: Any, top: int, lowest_first: bool
-) -> Details:
+    mixture: Any, row: Any, mix: Array, names: Any, top: int, lowest_first: bool,
+    made: Made | None = None,
+) -> Details:  # fmt: skip
     """Explain ``mix @ scores`` of one row."""
     told = _Told(mixture, row, mix)
     if mixture.on_strings:
         return _of_texts(told, top, lowest_first)
-    parts = [_Part(part, held, told) for part, held in mixture.parts]
+    parts = [_Part(part, held, told, made) for part, held in mixture.parts]
     lost = np.empty((len(row), *told.scores.shape))
     for part in parts:
         lost[:, part.held] = part.effects.T.reshape(len(row), len(part.held), -1)
     found = Effects(_method(mixture), np.zeros(0), told.effects(lost))
-    order = order_of(found.effect, lowest_first)
+    order = order_of(found.effect, lowest_first, made)
     shown = _usual(parts, told, order[:top])
     features, terms = features_of(row, found, order, names, shown), _terms(parts, top)
     base = told.score() - sum(float(part.amount.sum()) for part in parts)
@@ -72,7 +83,10 @@ def _method(mixture: Any) -> str:
     """Return how effects were found, where all members agree in it."""
     linear = {"split" for part, _ in mixture.parts if part.form == "weights"}
     found = linear | {
-        method_of(k) for part, _ in mixture.parts if part.form == "terms" for k in part.kernels
+        method_for(part, k)
+        for part, _ in mixture.parts
+        if part.form == "terms"
+        for k in part.kernels
     }
     return found.pop() if len(found) == 1 else "several"
 
@@ -80,21 +94,24 @@ def _method(mixture: Any) -> str:
 class _Part:
     """What one learner of the mixture, with one member or several, adds to an explanation."""
 
-    def __init__(self, learner: Any, held: list[int], told: _Told) -> None:
-        self.learner, self.held = learner, held
+    def __init__(self, learner: Any, held: list[int], told: _Told, made: Made | None) -> None:
+        self.learner, self.held, owners = learner, held, owners_of(made)
         self.weights = told.mixture.influence[held]
         if learner.form == "weights":
             self.amount, self.likeness = np.zeros(0), np.zeros(0)
-            self.effects = _of_weights(learner, told.row)
+            effect = learner.effects(np.asarray(told.row, np.float64), made)[1]
+            self.effects = joined(effect, owners)
             return
         self.stored, (A, _) = learner.stored(), learner.coefficients()
         self.x = learner.frame.z(learner.frame.store(np.asarray(told.row, np.float64)))
         self.effects, alike = np.empty((A.shape[1], len(self.x))), np.empty(A.shape)
         for kernel, columns in _by_kernel(learner):
             likeness, self.effects[columns] = effects_each(
-                kernel, self.x, self.stored.z, A[:, columns]
+                kernel, self.x, self.stored.z, A[:, columns], learner.frame.apart, owners
             )
             alike[:, columns] = likeness[:, None]
+        row = np.asarray(told.row, np.float64)
+        self.effects += joined(learner.beside_terms(row), owners)
         many = (len(A), len(held), len(told.mix))
         of_members = A.reshape(many) @ told.mix
         """What multiplies k, of each point for each member."""
@@ -103,6 +120,8 @@ class _Part:
         """What each point adds to the weighted mean of the members' scores."""
         self.likeness = near @ self.weights / max(float(self.weights.sum()), 1e-300)
         self.own = of_members
+        if asks_f(learner):  # whose terms cancel: none of them says anything beside others
+            self.effects, self.amount = replaced(learner, row, owners), np.zeros(0)
 
 
 def _by_kernel(learner: Any) -> Iterator[tuple[Kernel, list[int]]]:
@@ -111,14 +130,6 @@ def _by_kernel(learner: Any) -> Iterator[tuple[Kernel, list[int]]]:
     for kernel in dict.fromkeys(kernels):
         mine = [i for i, other in enumerate(kernels) if other == kernel]
         yield kernel, [i * outputs + o for i in mine for o in range(outputs)]
-
-
-def _of_weights(learner: Any, row: Array) -> Array:
-    """Return the effects of features [outputs][features] in a linear learner."""
-    w, _ = learner.raw_weights()
-    known = learner.settings.scale and learner.t > 0
-    found: Array = w * (row - (learner.moments.mean if known else 0.0))
-    return found
 
 
 # -- terms and usual values --------------------------------------------------------------------
@@ -154,7 +165,9 @@ def _usual(parts: Sequence[_Part], told: _Told, which: Array) -> dict[int, tuple
         return {}
     part = max(with_points, key=lambda p: p.weights.max())
     member = int(part.weights.argmax())
-    held = Held(part.stored.z, part.own[:, member], 0.0, part.stored.raw, part.stored.ages)
+    stored = part.stored
+    own, apart = part.own[:, member], part.learner.frame.apart
+    held = Held(stored.z, own, 0.0, stored.raw, stored.ages, apart)
     return usual_values(held, part.learner.kernels[member], part.x, which)
 
 

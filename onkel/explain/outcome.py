@@ -12,19 +12,23 @@ class Feature:
     """What one feature did."""
 
     name: str
-    value: float | None
-    """In the row that is explained, as it came; None for a piece of text."""
+    value: float | str | None
+    """In the row that is explained, as it came; None for a text, or where it is missing."""
     effect: float
     """How much it moved the score: score - effect is what the score would be otherwise."""
     part: float | None = None
     """What it adds, where the score is a sum over features (and the base)."""
     usual: tuple[float, float] | None = None
     """From where to where it usually lies, as far as the stored terms know."""
+    said: str = ""
+    """Of a category, a text or a time: the column, its value and what was usual, in words."""
+    relevance: float | None = None
+    """How much its column counts, in units of the mean; None where that is not learned."""
 
     def in_words(self) -> str:
         """The feature, its value and what was usual."""
-        if self.value is None:
-            return self.name
+        if self.said or self.value is None or isinstance(self.value, str):
+            return self.said or self.name
         if self.usual is None:
             return f"{self.name} {number(self.value)}"
         digits = _decimals(self.usual[1] - self.usual[0])
@@ -47,8 +51,8 @@ class Term:
     """a k(x, z): what it adds to the score."""
     likeness: float
     """k(x, z)."""
-    values: tuple[float, ...] | None
-    """Its row as it came; None for a text."""
+    values: tuple[float | str | None, ...] | None
+    """Its row as it came; None for a text. Of a table: in words where a column has no number."""
     pieces: tuple[str, ...] | None = None
     """Of a text: the substrings that it shares with the one explained."""
 
@@ -76,14 +80,15 @@ class Voice:
 class Explanation:
     """Why a row got its score: see :meth:`to_dict` and :attr:`sentence`.
 
-    ``score = base + sum of all terms' parts``
+    ``score = base + sum of all terms' parts``; where numbers stand beside the terms
+    (``Centers(linear=True)``) and what each of them adds beyond its mean
     """
 
     score: float
     base: float
     """The part of no term: the offset, and the mean of standardised targets."""
     method: str
-    """How the features' effects were found: "leave one out", "split" or "gradient"."""
+    """How the features' effects were found: "leave one out", "split", "gradient", "replaced"."""
     features: tuple[Feature, ...]
     """All features, those that did most first; the first ones know what was usual."""
     terms: tuple[Term, ...]
@@ -122,7 +127,7 @@ class Explanation:
         first = self.features[0] if self.features else None
         if first is None or first.effect == 0 or not self.terms_stored:
             return ""
-        if first.value is None:
+        if first.value is None and not first.said:
             return self._pieces()
         if_ = "had it agreed" if self.method == "leave one out" else "had it been typical"
         about = "about " if self.method == "gradient" else ""

@@ -32,6 +32,18 @@ class Details:
     """Of a mixture: what each member says."""
 
 
+@dataclass(frozen=True)
+class Made:
+    """What the features of a row of a table were made of."""
+
+    owners: Array
+    """Of each feature the number of its column."""
+    codes: Array
+    """The most frequent codes of each column of codes, [values][columns]."""
+    shares: Array
+    """In which share of the rows each of them stood."""
+
+
 # -- what is stored ----------------------------------------------------------------------------
 
 
@@ -45,20 +57,33 @@ class Held:
     raw: Any
     """From numbers of terms and of features to values as they came."""
     ages: Array | None
+    apart: tuple[float, ...] = ()
+    """Of the codes, which are the first columns."""
 
 
 def held_by(learner: Learner, mix: Array) -> Held:
     """Return what makes ``mix @ scores`` of a learner with terms."""
     (a, base), stored = learner.coefficients(), learner.stored()
-    return Held(stored.z, a @ mix, float(base @ mix), stored.raw, stored.ages)
+    return Held(stored.z, a @ mix, float(base @ mix), stored.raw, stored.ages, learner.frame.apart)
 
 
 # -- features and terms ------------------------------------------------------------------------
 
 
-def order_of(effect: Array, lowest_first: bool) -> Array:
-    """Return the features' numbers: the largest effects first, or those that lowered most."""
-    return np.argsort(effect if lowest_first else -np.abs(effect), kind="stable")
+def owners_of(made: Made | None) -> Array | None:
+    """Return the column of each feature, where several may be of one."""
+    return None if made is None else made.owners
+
+
+def order_of(effect: Array, lowest_first: bool, made: Made | None = None) -> Array:
+    """Return the features' numbers: the largest effects first, or those that lowered most.
+
+    Of the features that were made of one column there is the first.
+    """
+    order = np.argsort(effect if lowest_first else -np.abs(effect), kind="stable")
+    if made is None:
+        return order
+    return order[np.sort(np.unique(made.owners[order], return_index=True)[1])]
 
 
 def features_of(
@@ -111,14 +136,14 @@ def usual_values(
     """Return the quantiles of some features among the stored terms that are alike in the others.
 
     The weight of a term is abs(a) times a power of k without the feature: the highest that leaves
-    ten terms' worth. Kernels that cannot leave a feature out take abs(a) alone.
+    ten terms' worth. Kernels that cannot leave a feature out take abs(a) alone. Codes have none.
     """
-    weight = np.abs(held.a)
+    weight, which = np.abs(held.a), which[which >= len(held.apart)]
     if not weight.sum() > 0:
         return {}
     weights = [weight] * len(which)
     if method_of(kernel) == "leave one out":
-        weights = [sharpened(k, weight) for k in alike(kernel, x, held.z, which).T]
+        weights = [sharpened(k, weight) for k in alike(kernel, x, held.z, which, held.apart).T]
     found = {}
     for j, w in zip(which.tolist(), weights, strict=True):
         low, high = quantiles(held.raw(slice(None), j), w, USUAL)

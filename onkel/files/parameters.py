@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel import expansions, kernels, losses, rules, schedules
+from onkel import columns, expansions, kernels, losses, rules, schedules
 from onkel.files.container import can_hold
 from onkel.params import Part
 
@@ -29,6 +29,7 @@ BASES: dict[str, type[Part]] = {
     "rule": rules.Rule,
     "expansion": expansions.Expansion,
     "schedule": schedules.Schedule,
+    "columns": columns.Columns,
 }
 # These names are in files: they stay for ever, whatever becomes of the classes.
 PARTS: dict[str, dict[str, type[Part]]] = {
@@ -44,6 +45,7 @@ PARTS: dict[str, dict[str, type[Part]]] = {
         "regularized": schedules.Regularized, "horizon": schedules.Horizon,
         "power": schedules.Power,
     },
+    "columns": {"columns": columns.Columns},
 }  # fmt: skip
 _PLACES = {kind: (slot, name) for slot, table in PARTS.items() for name, kind in table.items()}
 FUNCTIONS = {

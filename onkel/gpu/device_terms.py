@@ -65,7 +65,7 @@ class DeviceTerms:
         functions = [encode(program, self.device) for program, _ in groups]
         return Launcher(
             functions, len(self.frame.center), launch.MODES[self.precision], self.device,
-            counts=[outputs * many for _, many in groups],
+            counts=[outputs * many for _, many in groups], apart=self.frame.apart,
         )  # fmt: skip
 
     def _empty(self, slots: int) -> Terms:
@@ -94,6 +94,11 @@ class DeviceTerms:
         """Return the places of terms start ... stop - 1, oldest first."""
         at = torch.arange(start, stop, device=self.device) + self.head
         return at % max(self.held.slots, 1)
+
+    def rows(self, start: int, stop: int) -> Array:
+        """Return stored rows as a matrix, in the memory of the host."""
+        found: Array = self.held.rows[self.order(start, stop)].cpu().numpy()
+        return found
 
     def host(self) -> DenseTerms:
         """Return the same terms in the memory of the host."""

@@ -68,7 +68,7 @@ def unfit(settings: Settings) -> str | None:
         return f"kernel {settings.kernel!r} takes strings; a GPU takes rows of numbers"
     if type(settings.expansion) is not Window:
         return f"expansion {settings.expansion!r}; a GPU holds expansions.Window"
-    if not settings.expansion.budget.code.gpu:
+    if not settings.expansion.policy.code.gpu:
         return f"expansion {settings.expansion!r}; {listed(BudgetCode)}"
     program = settings.kernel.resolve(1).program()
     if program is None:

@@ -4,8 +4,9 @@ What a program of the device holds of a row is its *operand*: the row as the ker
 it, z, padded with zeros to a multiple of 16 features. In TF32 it is rounded to what the tensor
 cores keep, and its squared norm is that of the rounded row: the distance is then that of two points
 a little beside the data, and never a difference of two differently rounded numbers. Where three
-TF32 products stand for one of float32, the operand is two halves, high part and low part. For sums
-over features, which no matrix product gives, rows lie feature by feature too, *turned*.
+TF32 products stand for one of float32, the operand is two halves, high part and low part. Of
+codes, which are a row's first columns, there are none in it: what no matrix product gives
+(``features.py``) is read from rows that lie feature by feature, *turned*.
 """
 
 # Triton reads the source of these functions: annotations are its own, and names in capitals are
@@ -15,6 +16,7 @@ over features, which no matrix product gives, rows lie feature by feature too, *
 import triton
 import triton.language as tl
 
+from onkel.gpu.features import distance1, no_sums, products
 from onkel.gpu.functions import one_of
 
 # MODE: 0 float32, 1 TF32, 2 three TF32 products. The ring's own numbers: see launch.Ring.
@@ -29,45 +31,58 @@ def to_tf32(x):
 
 @triton.jit(do_not_specialize=["n"])
 def prepare(
-    x, row_stride, column_stride, frame, numbers, v, operand, turned, norms, diag, n, d,
-    turned_stride, diag_stride, DP: tl.constexpr, MODE: tl.constexpr, INVARIANT: tl.constexpr,
-    RAW: tl.constexpr, DOT: tl.constexpr, L1: tl.constexpr, KERNELS: tl.constexpr,
-    PROGRAM: tl.constexpr, DEGREES: tl.constexpr, OPS: tl.constexpr, NUMBERS: tl.constexpr,
-    ROWS: tl.constexpr, BD: tl.constexpr,
+    x, row_stride, column_stride, frame, numbers, apart, v, operand, turned, norms, diag, n, d,
+    turned_stride, diag_stride, DP: tl.constexpr, MODE: tl.constexpr, CODES: tl.constexpr,
+    INVARIANT: tl.constexpr, RAW: tl.constexpr, DOT: tl.constexpr, L1: tl.constexpr,
+    KERNELS: tl.constexpr, PROGRAM: tl.constexpr, DEGREES: tl.constexpr, OPS: tl.constexpr,
+    NUMBERS: tl.constexpr, ROWS: tl.constexpr, BD: tl.constexpr,
 ):  # fmt: skip
     """Rows as they are stored, their operands, squared norms and k(x, x) of each kernel.
 
     ``v = (x - center) unit``, ``z = width (v - shift)``; `frame` holds the four vectors and a
-    fifth, the most that v may be. Not `RAW`: x is already v (after a change of the frame).
+    fifth, the most that v may be. Not `RAW`: x is already v (after a change of the frame). The
+    first CODES columns are what they are.
     """
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     here = rows < n
     wide: tl.constexpr = 2 * DP if MODE == 2 else DP
     total = tl.zeros([ROWS], tl.float64)
+    for k in range(0, CODES, 16):
+        j = k + tl.arange(0, 16)
+        both = here[:, None] & (j < CODES)[None, :]
+        code = tl.load(
+            x + rows[:, None] * row_stride + j[None, :] * column_stride, mask=both, other=0.0
+        ).to(tl.float32)
+        if RAW:
+            tl.store(v + rows[:, None] * d + j[None, :], code, mask=both)
+        tl.store(turned + j.to(tl.int64)[None, :] * turned_stride + rows[:, None], code, mask=both)
+        u = tl.load(apart + j, mask=j < CODES, other=0.0).to(tl.float64)
+        total += tl.sum(0.5 * u, axis=0)
     for k in range(0, DP, BD):
         j = k + tl.arange(0, BD)
-        inside = j < d
+        column = CODES + j
+        inside = column < d
         both = here[:, None] & inside[None, :]
         raw = tl.load(
-            x + rows[:, None] * row_stride + j[None, :] * column_stride, mask=both, other=0.0
+            x + rows[:, None] * row_stride + column[None, :] * column_stride, mask=both, other=0.0
         ).to(tl.float64)
-        width = tl.load(frame + 2 * d + j, mask=inside, other=0.0)
-        shift = tl.load(frame + 3 * d + j, mask=inside, other=0.0)
+        width = tl.load(frame + 2 * d + column, mask=inside, other=0.0)
+        shift = tl.load(frame + 3 * d + column, mask=inside, other=0.0)
         if RAW:
-            center = tl.load(frame + j, mask=inside, other=0.0)
-            unit = tl.load(frame + d + j, mask=inside, other=0.0)
+            center = tl.load(frame + column, mask=inside, other=0.0)
+            unit = tl.load(frame + d + column, mask=inside, other=0.0)
             raw = (raw - center[None, :]) * unit[None, :]
             if INVARIANT:
-                most = tl.load(frame + 4 * d + j, mask=inside, other=0.0)
+                most = tl.load(frame + 4 * d + column, mask=inside, other=0.0)
                 raw = tl.minimum(tl.maximum(raw, -most[None, :]), most[None, :])
             stored = raw.to(tl.float32)
-            tl.store(v + rows[:, None] * d + j[None, :], stored, mask=both)
+            tl.store(v + rows[:, None] * d + column[None, :], stored, mask=both)
             raw = stored.to(tl.float64)  # what follows depends on what is stored, and on that alone
         z = tl.where(both, width[None, :] * (raw - shift[None, :]), 0.0).to(tl.float32)
         place = operand + rows[:, None] * wide + j[None, :]
         full = here[:, None] & (j < DP)[None, :]
         if L1:
-            far = j.to(tl.int64)[None, :] * turned_stride + rows[:, None]
+            far = column.to(tl.int64)[None, :] * turned_stride + rows[:, None]
             tl.store(turned + far, z, mask=both)
         if MODE == 0:
             if DOT:
@@ -87,33 +102,6 @@ def prepare(
     for p in tl.static_range(KERNELS):
         size = one_of(p, norm, none, none, numbers, PROGRAM, DEGREES, OPS, NUMBERS)
         tl.store(diag + p * diag_stride + rows, size, mask=here)
-
-
-@triton.jit
-def distance1(
-    total, q, q_stride, q_rows, t, t_stride, t_rows, d
-):  # fmt: skip
-    """Add sum_j abs(z_j - z'_j) to zeros, eight features at a time (launch.EIGHT), turned rows."""
-    for k in range(0, d, 8):
-        q_at = q + tl.cast(k, tl.int64) * q_stride
-        t_at = t + tl.cast(k, tl.int64) * t_stride
-        for j in tl.static_range(8):
-            a = tl.load(q_at + j * q_stride + q_rows)
-            b = tl.load(t_at + j * t_stride + t_rows)
-            total += tl.abs(a[:, None] - b[None, :])
-    return total
-
-
-@triton.jit
-def no_sums(BM: tl.constexpr, BN: tl.constexpr):
-    """Zeros, spread over the threads as for a plain matrix product: squares of pairs to each.
-
-    So a row or a term that is loaded serves several pairs; as a tile is spread otherwise, it would
-    serve one.
-    """
-    left = tl.zeros([BM, 16], tl.float32)
-    right = tl.zeros([16, BN], tl.float32)
-    return tl.dot(left, right, input_precision="ieee")
 
 
 @triton.jit
@@ -207,13 +195,13 @@ def in_reach(ring, n):
 
 @triton.jit(do_not_specialize=["row0"])
 def sums(
-    q, q_norm, t, t_norm, q_ptr, t_ptr, q_turned, t_turned, weights, partial, ring, numbers, row0,
-    rows_padded, slots, w_stride, q_stride, d, DP: tl.constexpr, MODE: tl.constexpr,
-    C: tl.constexpr, CP: tl.constexpr, KERNELS: tl.constexpr, PROGRAM: tl.constexpr,
-    DEGREES: tl.constexpr, OPS: tl.constexpr, NUMBERS: tl.constexpr, FIRST: tl.constexpr,
-    AT: tl.constexpr, COUNT: tl.constexpr, DOT: tl.constexpr, L1: tl.constexpr, TMA: tl.constexpr,
-    OLDEST: tl.constexpr, CURSOR: tl.constexpr, FLAT: tl.constexpr, BM: tl.constexpr,
-    BN: tl.constexpr, BK: tl.constexpr,
+    q, q_norm, t, t_norm, q_ptr, t_ptr, q_turned, t_turned, weights, partial, ring, numbers, apart,
+    row0, rows_padded, slots, w_stride, q_stride, d, DP: tl.constexpr, MODE: tl.constexpr,
+    CODES: tl.constexpr, C: tl.constexpr, CP: tl.constexpr, KERNELS: tl.constexpr,
+    PROGRAM: tl.constexpr, DEGREES: tl.constexpr, OPS: tl.constexpr, NUMBERS: tl.constexpr,
+    FIRST: tl.constexpr, AT: tl.constexpr, COUNT: tl.constexpr, DOT: tl.constexpr,
+    L1: tl.constexpr, TMA: tl.constexpr, OLDEST: tl.constexpr, CURSOR: tl.constexpr,
+    FLAT: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     """Sum over terms of weight * k(row, term): nothing of size block x terms leaves the registers.
 
@@ -264,13 +252,17 @@ def sums(
                 b_low = tl.load(place + DP)
                 acc = tl.dot(a, tl.trans(b_low), acc, input_precision="tf32")
                 acc = tl.dot(a_low, tl.trans(b), acc, input_precision="tf32")
+            acc = products(
+                acc, q_turned, q_stride, far, t_turned, slots, slot.to(tl.int64), apart, CODES
+            )  # fmt: skip
             tn = tl.load(t_norm + slot)
             dist2 = tl.maximum(qn[:, None] + tn[None, :] - 2.0 * acc, 0.0)
             dist1 = dist2
             if L1:
                 dist1 = distance1(
-                    none, q_turned, q_stride, far, t_turned, slots, slot.to(tl.int64), d
-                )
+                    none, q_turned, q_stride, far, t_turned, slots, slot.to(tl.int64), d, apart,
+                    CODES,
+                )  # fmt: skip
             out = add_kernels(
                 acc, dist2, dist1, numbers, weights, slot, w_stride, out, KERNELS, PROGRAM,
                 DEGREES, OPS, NUMBERS, FIRST, AT, COUNT, CP,
@@ -284,6 +276,9 @@ def sums(
                     acc = tile_dots_tma(q, row0 + m0, t, start, DP, BK, MODE, BM, BN)
                 else:
                     acc = tile_dots(q_ptr, far, t_ptr, slot.to(tl.int64), DP, BK, MODE, BM, BN)
+                acc = products(
+                    acc, q_turned, q_stride, far, t_turned, slots, slot.to(tl.int64), apart, CODES
+                )  # fmt: skip
                 tn = tl.load(t_norm + slot)
                 dist2 = tl.maximum(qn[:, None] + tn[None, :] - 2.0 * acc, 0.0)
             else:
@@ -292,8 +287,9 @@ def sums(
             dist1 = dist2
             if L1:
                 dist1 = distance1(
-                    none, q_turned, q_stride, far, t_turned, slots, slot.to(tl.int64), d
-                )
+                    none, q_turned, q_stride, far, t_turned, slots, slot.to(tl.int64), d, apart,
+                    CODES,
+                )  # fmt: skip
             out = add_kernels(
                 acc, dist2, dist1, numbers, weights, slot, w_stride, out, KERNELS, PROGRAM,
                 DEGREES, OPS, NUMBERS, FIRST, AT, COUNT, CP,
@@ -306,11 +302,12 @@ def sums(
 
 @triton.jit(do_not_specialize=["row0", "n", "old"])
 def matrix(
-    t, t_norm, t_turned, q, q_norm, q_turned, ring, numbers, out, row0, n, slots, q_stride, plane,
-    d, old, DP: tl.constexpr, MODE: tl.constexpr, KERNELS: tl.constexpr, PROGRAM: tl.constexpr,
-    DEGREES: tl.constexpr, OPS: tl.constexpr, NUMBERS: tl.constexpr, WHICH: tl.constexpr,
-    DOT: tl.constexpr, L1: tl.constexpr, KIND: tl.constexpr, CURSOR: tl.constexpr,
-    B: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    t, t_norm, t_turned, q, q_norm, q_turned, ring, numbers, apart, out, row0, n, slots, q_stride,
+    plane, d, old, DP: tl.constexpr, MODE: tl.constexpr, CODES: tl.constexpr,
+    KERNELS: tl.constexpr, PROGRAM: tl.constexpr, DEGREES: tl.constexpr, OPS: tl.constexpr,
+    NUMBERS: tl.constexpr, WHICH: tl.constexpr, DOT: tl.constexpr, L1: tl.constexpr,
+    KIND: tl.constexpr, CURSOR: tl.constexpr, B: tl.constexpr, BM: tl.constexpr,
+    BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     """Kernel values that the scalar steps read, `out` [.][B], a plane for each kernel function.
 
@@ -366,6 +363,10 @@ def matrix(
     if wanted & (stopped == 0):
         if DOT:
             acc = tile_dots(left, i_rows, right, j_rows, DP, BK, MODE, BM, BN)
+            acc = products(
+                acc, left_turned, left_stride, i_rows, right_turned, right_stride, j_rows, apart,
+                CODES,
+            )  # fmt: skip
         else:
             acc = tl.zeros([BM, BN], tl.float32)
         a = tl.load(left_norm + i_rows)
@@ -375,8 +376,9 @@ def matrix(
         if L1:
             none = no_sums(BM, BN)
             dist1 = distance1(
-                none, left_turned, left_stride, i_rows, right_turned, right_stride, j_rows, d
-            )
+                none, left_turned, left_stride, i_rows, right_turned, right_stride, j_rows, d,
+                apart, CODES,
+            )  # fmt: skip
         place = out + i.to(tl.int64)[:, None] * B + j[None, :]
         for p in tl.static_range(KERNELS):
             k = one_of(p, acc, dist2, dist1, numbers, PROGRAM, DEGREES, OPS, NUMBERS)

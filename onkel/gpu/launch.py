@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from onkel.core.frame import Apart
 from onkel.core.layout import LossCode, RuleCode, row_of
 from onkel.gpu import kernels as device_code
 from onkel.gpu.devices import allow, interpreted
@@ -26,6 +27,8 @@ EDGE = 64
 """Rows by which a buffer is longer than what is used of it."""
 EIGHT = 8
 """Features that are added up together; turned rows are padded to as many."""
+FOUR = 4
+"""Codes that are compared together, where they are many."""
 MOST_OUTPUTS = 64
 """Outputs that one launch sums for."""
 
@@ -104,12 +107,17 @@ class Tiles:
         return {"num_warps": self.warps, "num_stages": self.stages}
 
 
-def choose_tiles(dp: int, mode: int, l1: bool, columns: int) -> Tiles:
-    """Return the tile that was fastest on an H200 for operands of this width."""
+def choose_tiles(dp: int, mode: int, l1: bool, columns: int, codes: int = 0) -> Tiles:
+    """Return the tile that was fastest on an H200 for operands of this width.
+
+    To compare codes takes registers: tiles for them are those that leave enough.
+    """
     if INTERPRETED:
         return Tiles(64, 64, min(dp, 128) if dp <= 128 else 32, 4, 1)
     if l1:
         return Tiles(64, 64, dp if dp <= 64 else 32, 4, 2, per=3)
+    if codes and (dp <= 64 or mode == 0):
+        return Tiles(64, 64, dp if mode else min(dp, 32), 4, 2, per=4)
     if mode == 0:
         return Tiles(128, 64, 16, 4, 2, per=4) if dp <= 16 else Tiles(128, 64, 32, 4, 2, per=2)
     if dp <= 16:
@@ -135,7 +143,7 @@ class Terms:
     rows: Any
     operand: Any
     turned: Any
-    """[features][slots], where sums over features are wanted."""
+    """[codes and features][slots]: codes, and features where sums over them are wanted."""
     norm: Any
     diag: Any
     """[functions][slots]: k(x, x)."""
@@ -210,21 +218,27 @@ class Share:
 class Launcher:
     """Launches the kernels for some kernel functions, precision and number of features.
 
-    `counts`: how many outputs each function serves; those of the first stand first.
+    `counts`: how many outputs each function serves; those of the first stand first. `apart`: the
+    first of the d features are codes, as many as there are numbers here.
     """
 
     def __init__(
         self, functions: Sequence[Encoded], d: int, mode: int, device: Any,
-        tiles: Tiles | None = None, counts: Sequence[int] = (1,),
+        tiles: Tiles | None = None, counts: Sequence[int] = (1,), apart: Apart = (),
     ) -> None:  # fmt: skip
         self.functions, self.d, self.device = tuple(functions), d, device
         dot, l1 = any(f.dot for f in functions), any(f.l1 for f in functions)
         if all(f.l1 for f in functions):
             mode = 0  # feature by feature there is nothing to gain
         self.mode = mode
-        self.dp = padded(d)
+        self.codes, self.l1 = len(apart), l1
+        self.apart = torch.zeros(self.codes + FOUR, dtype=torch.float32, device=device)
+        self.apart[: self.codes] = torch.tensor(apart, dtype=torch.float32)
+        self.numbers = d - self.codes
+        """Features that are multiplied, or summed over."""
+        self.dp = padded(self.numbers)
         self.wide = (2 * self.dp if mode == 2 else self.dp) if dot else 0
-        self.tall = -(-d // EIGHT) * EIGHT if l1 else 0
+        self.tall = self.codes + (-(-self.numbers // EIGHT) * EIGHT if l1 else 0)
         self.params = torch.cat([f.params for f in functions])
         self.most = multiprocessors(device)
         self.all = together(functions)
@@ -237,7 +251,7 @@ class Launcher:
 
     def _share(self, some: Packed, tiles: Tiles | None) -> Share:
         where = torch.tensor(some.columns, dtype=torch.int32, device=self.device)
-        tiles = tiles or choose_tiles(self.dp, self.mode, some.l1, len(some.columns))
+        tiles = tiles or choose_tiles(self.dp, self.mode, some.l1, len(some.columns), self.codes)
         return Share(some, tiles, where)
 
     @property
@@ -267,10 +281,11 @@ class Launcher:
         """The same into given arrays; not `raw`: x is what is stored already."""
         n, d = x.shape
         device_code.prepare[(-(-n // TOGETHER),)](
-            x, x.stride(0), x.stride(1), frame, self.params, rows.v, rows.operand, rows.turned,
-            rows.norm, rows.diag, n, d, rows.turned.stride(0), rows.diag.stride(0), DP=self.dp,
-            MODE=self.mode, INVARIANT=invariant, RAW=raw, DOT=self.wide > 0, L1=self.tall > 0,
-            ROWS=TOGETHER, BD=min(self.dp, 64) if self.dp <= 128 else 32, **self.all.constants,
+            x, x.stride(0), x.stride(1), frame, self.params, self.apart, rows.v, rows.operand,
+            rows.turned, rows.norm, rows.diag, n, d, rows.turned.stride(0), rows.diag.stride(0),
+            DP=self.dp, MODE=self.mode, CODES=self.codes, INVARIANT=invariant, RAW=raw,
+            DOT=self.wide > 0, L1=self.l1, ROWS=TOGETHER,
+            BD=min(self.dp, 64) if self.dp <= 128 else 32, **self.all.constants,
         )  # fmt: skip
 
     def sums(
@@ -292,11 +307,11 @@ class Launcher:
             t_arg = TensorDescriptor.from_tensor(terms.operand, [t.bn, t.bk])
         device_code.sums[(-(-n // t.bm), splits)](
             q_arg, q.norm, t_arg, terms.norm, q.operand, terms.operand, q.turned, terms.turned,
-            terms.weights, partial, terms.ring, self.params, row0, room, terms.slots, terms.slots,
-            q.turned.stride(0), self.d, DP=self.dp, MODE=self.mode, C=share.columns,
-            CP=power_of_two(share.columns), DOT=p.dot, L1=p.l1, TMA=tma, OLDEST=oldest,
-            CURSOR=cursor, FLAT=t.flat, BM=t.bm, BN=t.bn, BK=t.bk, **p.constants, **p.served,
-            **t.options,
+            terms.weights, partial, terms.ring, self.params, self.apart, row0, room, terms.slots,
+            terms.slots, q.turned.stride(0), self.numbers, DP=self.dp, MODE=self.mode,
+            CODES=self.codes, C=share.columns, CP=power_of_two(share.columns), DOT=p.dot, L1=p.l1,
+            TMA=tma, OLDEST=oldest, CURSOR=cursor, FLAT=t.flat, BM=t.bm, BN=t.bn, BK=t.bk,
+            **p.constants, **p.served, **t.options,
         )  # fmt: skip
 
     def matrix(
@@ -311,10 +326,10 @@ class Launcher:
         for p in self.pairs:
             device_code.matrix[(-(-high // t.bm), -(-wide // t.bn))](
                 terms.operand, terms.norm, terms.turned, rows.operand, rows.norm, rows.turned,
-                terms.ring, self.params, out, row0, n, terms.slots, rows.turned.stride(0), plane,
-                self.d, old, DP=self.dp, MODE=self.mode, DOT=p.dot, L1=p.l1, KIND=kind,
-                CURSOR=cursor, B=b, BM=t.bm, BN=t.bn, BK=t.bk, **p.constants, **p.planes,
-                **t.options,
+                terms.ring, self.params, self.apart, out, row0, n, terms.slots,
+                rows.turned.stride(0), plane, self.numbers, old, DP=self.dp, MODE=self.mode,
+                CODES=self.codes, DOT=p.dot, L1=p.l1, KIND=kind, CURSOR=cursor, B=b, BM=t.bm,
+                BN=t.bn, BK=t.bk, **p.constants, **p.planes, **t.options,
             )  # fmt: skip
 
 

@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from onkel.scaling import Moments
+
+Array = NDArray[Any]
 
 AT_ONCE = 2**24
 """Numbers that are held in double precision at once."""
@@ -34,27 +37,28 @@ def take_in(moments: Moments, x: Any) -> None:
 
 
 def _take_piece(moments: Moments, x: Any) -> None:
-    n = len(x)
-    seen = float(moments.seen[0]) + 1.0 + np.arange(n) if len(moments.seen) else np.ones(n)
+    n, numbers = len(x), x[:, moments.codes :]
+    running = moments.running()
+    seen = float(running.seen[0]) + 1.0 + np.arange(n) if len(running.seen) else np.ones(n)
     share = 1.0 / np.clip(seen, 1.0, moments.horizon)
     left = np.cumprod((1.0 - share)[::-1])[::-1]
     weight = share * np.append(left[1:], 1.0)
     w = torch.from_numpy(weight).to(x.device)
-    old = torch.from_numpy(moments.mean).to(x.device)
+    old = torch.from_numpy(running.mean).to(x.device)
     # From the old mean on, so that a column that is constant stays so.
-    gap = x - old
-    if moments.steady and _absurd(moments, gap):
+    gap = numbers - old
+    if moments.steady and _absurd(running.variance, gap):
         moments.update(x.cpu().numpy())
         return
     step = w @ gap
     spread = w @ (gap - step).square()
     move = step.cpu().numpy()
-    moments.mean += move
-    moments.variance[:] = left[0] * (moments.variance + move**2) + spread.cpu().numpy()
-    moments.seen += n
+    running.mean[:] += move
+    running.variance[:] = left[0] * (running.variance + move**2) + spread.cpu().numpy()
+    running.seen[:] += n
 
 
-def _absurd(moments: Moments, gap: Any) -> bool:
+def _absurd(variance: Array, gap: Any) -> bool:
     """Whether a value might be held back: those are taken one row after another."""
-    spread = torch.from_numpy(np.sqrt(moments.variance)).to(gap.device)
+    spread = torch.from_numpy(np.sqrt(variance)).to(gap.device)
     return bool((gap.abs() > 1e3 * spread).any())

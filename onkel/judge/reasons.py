@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from onkel.columns import Encoded, Tally
     from onkel.explain import AlertExplanation
+    from onkel.scaling import Moments
 
 Array = NDArray[Any]
 
@@ -72,13 +74,40 @@ def briefly(X: Array, mean: Array, spread: Array, names: list[str]) -> list[str]
     >>> briefly(np.array([[5.0, 1.0], [0.1, -8.0]]), np.zeros(2), np.ones(2), ["a", "b"])
     ['a 5.00 is 5.0 spreads above its mean.', 'b -8.00 is 8.0 spreads below its mean.']
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        z = np.nan_to_num((X - mean) / spread)
+    z = _spreads(X, mean, spread)
     first = np.argsort(-np.abs(z), axis=1, kind="stable")[:, :2]
     far = np.take_along_axis(z, first, axis=1).tolist()
     rows = zip(first.tolist(), far, X.tolist(), strict=True)
     digits = [_digits(s) for s in spread.tolist()]
     return [_sentence(at, zs, row, names, digits) for at, zs, row in rows]
+
+
+def _spreads(X: Array, mean: Array, spread: Array) -> Array:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.nan_to_num((X - mean) / spread)
+
+
+def table_briefly(X: Encoded, usual: Moments, tally: Tally | None) -> list[str]:
+    """Return the same for rows of a table: its rarest value, or the numbers, if those are rarer.
+
+    A number that is z spreads away is as rare as a value with a rarity of z^2/2.
+    """
+    from onkel.explain import tables  # when asked for: a start does without
+
+    plan = X.plan
+    names = [c.name for c in plan.of("number")]
+    # A detector of densities sees rarities and then the numbers, one of kernels a whole row.
+    width = len(usual.mean)
+    at = plan.plain if width == len(plan.outputs) else [*range(width - len(names), width)]
+    numbers, mean, spread = X.X[:, plan.plain], usual.mean[at], usual.spread()[at]
+    said = briefly(numbers, mean, spread, names) if names else [""] * len(X)
+    if tally is None:
+        return said
+    rarity, columns = tally.rarity(X), tables.rare_columns(plan)
+    far = np.abs(_spreads(numbers, mean, spread)).max(axis=1, initial=0.0)
+    for i in np.flatnonzero(rarity.max(axis=1, initial=0.0) > far**2 / 2).tolist():
+        said[i] = tables.rare_words(X[i], tally, columns[int(rarity[i].argmax())]) + "."
+    return said
 
 
 def _sentence(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.columns import Encoded
 from onkel.inputs import RefusedRow
 
 Array = NDArray[Any]
@@ -40,6 +41,8 @@ class NamedRows:
 
 def named(model: Any, X: Any, names: list[str] | None) -> Any:
     """Return rows as a model takes them: with names in its first call, which fixes them."""
+    if isinstance(X, Encoded):  # it knows its own
+        return X
     return X if names is None or model.__sklearn_is_fitted__() else NamedRows(X, names)
 
 
@@ -54,8 +57,8 @@ class Rows:
     [(0, 2), (2, 3), (3, 4)]
     """
 
-    X: Array
-    """Features: numbers, or (where rows differ in length) an array of arrays."""
+    X: Any
+    """Features: numbers, a table's rows, or (where they differ in length) an array of arrays."""
     y: Array | None = None
     """Targets, where the task has them."""
     known: Array | None = None
@@ -76,8 +79,10 @@ class Rows:
             if stop > start:
                 yield slice(start, stop)
 
-    def numbers(self) -> Array:
-        """Return the features as numbers; rows of different lengths are an error."""
+    def whole(self) -> Any:
+        """Return the features as models take them; rows of different lengths are an error."""
+        if isinstance(self.X, Encoded):
+            return self.X
         return self.X if self.X.ndim == 2 else np.stack(list(self.X))
 
     def __len__(self) -> int:

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.alerting import RecentScores
+from onkel.columns import Encoded, Tally
 from onkel.estimators import inside
 from onkel.estimators.regressor import BaseRegressor
 from onkel.inputs import RefusedRow
 from onkel.judge.ranks import ranks_at
-from onkel.judge.reasons import briefly, reason_of, worst
+from onkel.judge.reasons import briefly, reason_of, table_briefly, worst
 from onkel.judge.rows import Halted, Rows, named
 from onkel.scaling import Moments
 
@@ -109,7 +110,7 @@ class Detect(Judge):
         """Judge and learn; alerts are explained by the model before these rows."""
         most = self.explain if explain is None else explain
         earlier = self._earlier(model, most)
-        X = named(model, rows.numbers(), self.names)
+        X = named(model, rows.whole(), self.names)
         score, limit, alert = judgement(model, X, **self._how(rows))
         earlier.recent = earlier.recent or RecentScores(model.recent_.size)
         due = 0 if earlier.model is None else int(min(most, np.count_nonzero(alert)))
@@ -119,11 +120,11 @@ class Detect(Judge):
         """Return what must be kept of a model that is about to learn."""
         if not model.__sklearn_is_fitted__():
             return Earlier()
-        usual = model.moments_ if self.brief else None
+        usual, tally = (model.moments_, model.tally_) if self.brief else (None, None)
         if most < 1:
-            return Earlier(model.recent_.copy(), None, usual)
+            return Earlier(model.recent_.copy(), None, usual, tally)
         kept = copy.copy(model)
-        return Earlier(kept.recent_, kept, usual)
+        return Earlier(kept.recent_, kept, usual, tally)
 
 
 @dataclass
@@ -135,6 +136,8 @@ class Earlier:
     """A copy, where it is asked for explanations."""
     usual: Moments | None = None
     """The features' moments, where rows are compared with them."""
+    tally: Tally | None = None
+    """Of a table: how often each value had come."""
 
 
 @dataclass
@@ -183,10 +186,15 @@ class Detected:
         why: list[str | None] = [None] * len(self.score)
         usual, names, at = self.earlier.usual, self.judge.names, np.flatnonzero(self.alert)
         if usual is not None and names is not None and usual.seen.any():
-            said = briefly(self.rows.X[at], usual.mean, usual.spread(), names)
+            said = self._briefly(self.rows.X[at], usual, names)
             for i, text in zip(at.tolist(), said, strict=True):
                 why[i] = text
         return why
+
+    def _briefly(self, X: Any, usual: Moments, names: list[str]) -> list[str]:
+        if not isinstance(X, Encoded):
+            return briefly(X, usual.mean, usual.spread(), names)
+        return table_briefly(X, usual, self.earlier.tally)
 
 
 def judgement(model: Any, X: Any, **how: Any) -> tuple[Array, Array, Array]:
@@ -215,7 +223,7 @@ class Supervised(Judge):
 
     def _stretch(self, model: Any, rows: Rows) -> list[Any]:
         """Return, of rows that all have a target or all have none, one column per prediction."""
-        X = rows.numbers()
+        X = rows.whole()
         if rows.known is None or rows.known[0]:
             return self._learn(model, named(model, X, self.names), rows.y, self._how(rows))
         if model.__sklearn_is_fitted__():

@@ -33,7 +33,7 @@ class _OneFeature(Kernel):
     def parts(self, x: Array, Z: Array) -> Array:
         return self.values(x[None], Z).T
 
-    def resolve(self, features: int) -> Self:
+    def resolve(self, features: float) -> Self:
         if features != 1:
             raise ValueError(
                 f"{self!r} is a kernel of one feature; got {features}. Sum it over the features: "
@@ -102,7 +102,7 @@ class Spline(_OneFeature):
         if self.order not in (1, 2, 3) or isinstance(self.order, bool):
             raise ValueError(f"Spline: order must be 1, 2 or 3; got {self.order!r}.")
 
-    def size(self, features: int) -> float:
+    def size(self, features: float) -> float:
         return float(self.order + 1 + 1 / (2 * self.order + 1))  # at p = q = 1
 
     def diag_values(self, X: Array) -> Array:
@@ -161,7 +161,7 @@ class Additive(Kernel):
     def _given(self) -> list[Any]:
         return self._as_list(self.kernel)
 
-    def resolve(self, features: int) -> Self:
+    def resolve(self, features: float) -> Self:
         parts, weights = self._given(), [1.0]
         if isinstance(self.weights, str):
             weights = [1.0 / max(features, 1)]
@@ -175,8 +175,8 @@ class Additive(Kernel):
                 )
         return replace(
             self,
-            kernel=tuple(k.resolve(1) for k in parts * (features // len(parts))),
-            weights=tuple(weights * (features // len(weights))),
+            kernel=tuple(k.resolve(1) for k in parts * (int(features) // len(parts))),
+            weights=tuple(weights * (int(features) // len(weights))),
         )
 
     def _pairs(self) -> list[tuple[Kernel, float]]:
@@ -209,7 +209,7 @@ class Additive(Kernel):
         sizes = [(k.bound, w) for k, w in self._pairs()]
         return None if any(b is None for b, _ in sizes) else sum(b * w for b, w in sizes if b)
 
-    def size(self, features: int) -> float:
+    def size(self, features: float) -> float:
         return sum(w * k.size(1) for k, w in self.resolve(features)._pairs())
 
     def check_rows(self, X: Any, first: int = 0, feature: int = 0) -> None:

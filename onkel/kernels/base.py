@@ -38,11 +38,14 @@ class Kernel(Part):
         """Whether k depends on x - z alone."""
         return False
 
-    def resolve(self, features: int) -> Self:
-        """Return this kernel with every "auto" replaced by its number for so many features."""
+    def resolve(self, features: float) -> Self:
+        """Return this kernel with every "auto" replaced by its number for so many features.
+
+        Columns of codes count as fractions of a feature (``core.frame.effective``).
+        """
         return self
 
-    def size(self, features: int) -> float:
+    def size(self, features: float) -> float:
         """Return the typical k(x, x) on standardised rows, by which default rates are divided."""
         return 1.0 if self.bound is None else self.bound
 
@@ -190,7 +193,7 @@ class _Pair(Kernel):
     def translation_invariant(self) -> bool:
         return self.left.translation_invariant and self.right.translation_invariant
 
-    def resolve(self, features: int) -> Self:
+    def resolve(self, features: float) -> Self:
         return type(self)(self.left.resolve(features), self.right.resolve(features))
 
     def program(self) -> Program | None:
@@ -212,7 +215,7 @@ class _Pair(Kernel):
     def _join(self, left: Any, right: Any) -> Any:
         return left + right if self.op == Op.SUM else left * right
 
-    def size(self, features: int) -> float:
+    def size(self, features: float) -> float:
         return float(self._join(self.left.size(features), self.right.size(features)))
 
     def check_rows(self, X: Any, first: int = 0, feature: int = 0) -> None:
@@ -277,7 +280,7 @@ class Scaled(Kernel):
     def parts(self, x: Array, Z: Array) -> Array:
         return self.factor * self.kernel.parts(x, Z)
 
-    def size(self, features: int) -> float:
+    def size(self, features: float) -> float:
         return self.factor * self.kernel.size(features)
 
     def check_rows(self, X: Any, first: int = 0, feature: int = 0) -> None:
@@ -286,7 +289,7 @@ class Scaled(Kernel):
     def check_scale(self, scale: bool) -> None:
         self.kernel.check_scale(scale)
 
-    def resolve(self, features: int) -> Self:
+    def resolve(self, features: float) -> Self:
         return type(self)(self.kernel.resolve(features), self.factor)
 
     def program(self) -> Program | None:

@@ -31,7 +31,7 @@ class Linear(Kernel):
 
     word: ClassVar[str] = "linear"
 
-    def size(self, features: int) -> float:
+    def size(self, features: float) -> float:
         return float(max(features, 1))
 
     def program(self) -> Program | None:
@@ -76,10 +76,10 @@ class Polynomial(Kernel):
         "offset": NON_NEGATIVE,
     }
 
-    def resolve(self, features: int) -> Self:
+    def resolve(self, features: float) -> Self:
         return replace(self, gamma=1.0 / max(features, 1)) if self.gamma == "auto" else self
 
-    def size(self, features: int) -> float:
+    def size(self, features: float) -> float:
         gamma = 1.0 / max(features, 1) if self.gamma == "auto" else float(self.gamma)
         try:
             return float((gamma * features + self.offset) ** self.degree)

@@ -47,7 +47,7 @@ class Gaussian(_Stationary):
     gamma: float | str = "auto"
     _accepts: ClassVar[Mapping[str, Accept]] = {"gamma": AUTO_POSITIVE}
 
-    def resolve(self, features: int) -> Self:
+    def resolve(self, features: float) -> Self:
         return replace(self, gamma=1.0 / max(features, 1)) if self.gamma == "auto" else self
 
     def program(self) -> Program | None:
@@ -76,7 +76,7 @@ class Laplacian(_Stationary):
     gamma: float | str = "auto"
     _accepts: ClassVar[Mapping[str, Accept]] = {"gamma": AUTO_POSITIVE}
 
-    def resolve(self, features: int) -> Self:
+    def resolve(self, features: float) -> Self:
         return replace(self, gamma=2.0 / max(features, 1)) if self.gamma == "auto" else self
 
     def program(self) -> Program | None:
@@ -116,7 +116,7 @@ class Matern(_Stationary):
         if self.nu not in (1.5, 2.5):
             raise ValueError(f"Matern: nu must be 1.5 or 2.5; got {self.nu!r}.")
 
-    def resolve(self, features: int) -> Self:
+    def resolve(self, features: float) -> Self:
         return replace(self, length=float(features) ** 0.5) if self.length == "auto" else self
 
     def program(self) -> Program | None:

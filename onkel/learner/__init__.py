@@ -11,13 +11,15 @@ from onkel.learner.odds import Odds
 from onkel.learner.parts import start_parts
 from onkel.learner.primal_learner import PrimalLearner
 from onkel.learner.resume import Start, dump, opened, resumed, start
+from onkel.learner.second_order import SecondOrderLearner
 from onkel.learner.settings import OF_THE_MACHINE, Settings
 from onkel.learner.single_row import SingleRow
 from onkel.learner.term_learner import TermLearner
+from onkel.learner.widths import Widths
 
 __all__ = [
     "OF_THE_MACHINE", "Bank", "Densities", "Learner", "Means", "Merged", "Mixture",
-    "Odds", "PrimalLearner",
-    "Settings", "SingleRow", "Start", "TermLearner", "dump", "merged", "opened", "resumed",
-    "resumed_mixture", "start", "start_parts", "with_features",
+    "Odds", "PrimalLearner", "SecondOrderLearner", "Settings", "SingleRow", "Start",
+    "TermLearner", "Widths", "dump", "merged", "opened", "resumed", "resumed_mixture",
+    "start", "start_parts", "with_features",
 ]  # fmt: skip

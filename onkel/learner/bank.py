@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.core import bank as core_bank
-from onkel.core.frame import Frame
+from onkel.core.frame import Apart, Frame, effective
 from onkel.core.layout import Field
 from onkel.expansions.dense import DenseTerms
 from onkel.expansions.window import Window
@@ -44,7 +44,7 @@ class Member:
     intercept: bool
 
     @classmethod
-    def of(cls, settings: Settings, features: int) -> Member:
+    def of(cls, settings: Settings, features: float) -> Member:
         """Bind a setting for rows of so many features."""
         kernel = settings.kernel.resolve(features)
         settings.rule.check(settings.loss)
@@ -80,19 +80,20 @@ class Bank(TermLearner):
     adding: ClassVar[Any] = AddingMembers
 
     def __init__(
-        self, settings: Sequence[Settings], features: int, columns: int, dtype: Any
-    ) -> None:
+        self, settings: Sequence[Settings], features: int, columns: int, dtype: Any,
+        apart: Apart = (),
+    ) -> None:  # fmt: skip
         self.group = list(settings)
-        self.members = [Member.of(s, features) for s in settings]
+        self.members = [Member.of(s, effective(features, apart)) for s in settings]
         self.sharing = len(self.members)
         common = replace(settings[0], threads=max(s.threads for s in settings))
-        super().__init__(common, features, columns, dtype)
+        super().__init__(common, features, columns, dtype, apart)
         self.kernels = tuple(m.kernel for m in self.members)
         self.rules = [m.rule for m in self.members]
         for rule in self.rules:
             rule.longest_step = self.rule.longest_step
 
-    def bound_rule(self, features: int) -> BoundRule:
+    def bound_rule(self, features: float) -> BoundRule:
         """Return what the members' common frame follows."""
         return Together([m.rule for m in self.members])
 
@@ -103,7 +104,7 @@ class Bank(TermLearner):
 
     def blank(self, dtype: Any) -> Bank:
         """Return a bank of the same members and outputs that has seen nothing."""
-        return Bank(self.group, len(self.moments.mean), self.outputs, dtype)
+        return Bank(self.group, len(self.moments.mean), self.outputs, dtype, self.apart)
 
     def by_rule(self) -> list[tuple[Loss, BoundRule, slice]]:
         """Return each member's loss and rule, with its outputs."""
@@ -111,12 +112,10 @@ class Bank(TermLearner):
         return [(m.loss, m.rule, slice(i * c, i * c + c)) for i, m in enumerate(self.members)]
 
     @staticmethod
-    def key(settings: Settings, features: int) -> Any:
+    def key(settings: Settings, features: float) -> Any:
         """Return what members of one bank have in common; None: this one stands alone."""
         window, kernel = settings.expansion, settings.kernel.resolve(features)
-        plain = type(window) is Window and (window.age, window.tolerance, window.growth) == (
-            None, None, None,
-        )  # fmt: skip
+        plain = type(window) is Window and window == Window(terms=window.terms)
         if not plain or settings.average or kernel.program() is None:
             return None
         member = Member.of(settings, features)
@@ -126,7 +125,7 @@ class Bank(TermLearner):
         return settings.scale, settings.missing, kernel.translation_invariant, terms
 
     @staticmethod
-    def in_order(settings: Sequence[Settings], features: int) -> list[int]:
+    def in_order(settings: Sequence[Settings], features: float) -> list[int]:
         """Return the members' numbers sorted by kernel, the widest first.
 
         Those with one kernel stand together, and widths that are powers of two apart follow

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.frame import Frame
+from onkel.core.frame import Apart, Frame, effective
 from onkel.core.layout import Field
 from onkel.inputs import RefusedRow
 from onkel.kernels import Kernel
 from onkel.learner.batch import Batch
 from onkel.learner.engine import Engine, Learned
-from onkel.learner.refusals import longest_step
+from onkel.learner.refusals import check_codes, checked_apart, longest_step
 from onkel.learner.settings import Settings
 from onkel.learner.standardised import Standardised
 from onkel.learner.transaction import Transaction
@@ -45,6 +45,9 @@ class Learner(Standardised):
         Number of outputs.
     dtype : numpy dtype
         float32 or float64, of rows and kernel values; scalars are always float64.
+    apart : tuple of float
+        The first columns of a row are codes, as many as there are numbers here; see
+        :mod:`onkel.core.frame`.
     """
 
     engines: ClassVar[tuple[Engine[Any], ...]]
@@ -58,15 +61,18 @@ class Learner(Standardised):
     merged: bool = False
     """Whether f was added from several: then identities of a single run hold no more."""
 
-    def __init__(self, settings: Settings, features: int, columns: int, dtype: Any) -> None:
+    def __init__(
+        self, settings: Settings, features: int, columns: int, dtype: Any, apart: Apart = ()
+    ) -> None:
         self.settings = settings
-        self.kernel = settings.kernel.resolve(features)
+        self.apart = checked_apart(settings, features, apart)
+        self.kernel = settings.kernel.resolve(effective(features, apart))
         self.kernels: tuple[Kernel, ...] = (self.kernel,)
         self.loss = settings.loss
         settings.rule.check(self.loss)
         settings.expansion.check(self.kernel, settings.rule)
         self.kernel.check_scale(settings.scale)
-        self.rule = self.bound_rule(features)
+        self.rule = self.bound_rule(settings.expansion.counted(features, apart))
         self.rules: list[Any] = [self.rule]
         """Of all the settings that share this learner, as are the kernels."""
         self.dtype = np.dtype(dtype)
@@ -78,15 +84,15 @@ class Learner(Standardised):
         self.on_strings = self.kernel.domain == "strings"
         self.moments = Moments(
             0 if self.on_strings else features, self.rule.memory, float(np.finfo(dtype).eps),
-            gaps=settings.missing == "mean", steady=self.bounded,
+            gaps=settings.missing == "mean", steady=self.bounded, codes=len(apart),
         )  # fmt: skip
         self.means = np.zeros(len(self.moments.mean))
         self.clock = self.refreshed = None
         scaled = settings.scale and self.loss.task == "regression"
         self.targets = Targets(columns * self.sharing, self.rule.memory, active=scaled)
-        self.known = np.zeros(len(self.moments.mean), bool)
+        self.known = np.arange(len(self.moments.mean)) < len(apart)
         self.first_score = None
-        self.open(Frame.plain(np.zeros(features), dtype, self.kernel.translation_invariant))
+        self.open(self.plain_frame(np.zeros(features)))
         self.add_outputs(columns)
 
     # -- what a kind of learner must say ----------------------------------------------------------
@@ -124,6 +130,10 @@ class Learner(Standardised):
         """
         raise NotImplementedError
 
+    def beside_terms(self, row: Array) -> Array:
+        """Return what each of a row's inputs adds by itself, beyond its mean: [outputs][inputs]."""
+        return np.zeros((self.columns, len(row)))
+
     @property
     def form(self) -> str:
         """What f is made of to those who explain it: "terms", "texts" or "weights"."""
@@ -146,10 +156,11 @@ class Learner(Standardised):
     sharing: int = 1
     """Settings whose outputs stand side by side, each with as many."""
 
-    def bound_rule(self, features: int) -> BoundRule:
+    def bound_rule(self, features: float) -> BoundRule:
         """Return the rule with its numbers, for rows of so many features."""
         settings = self.settings
-        space = settings.expansion.space(self.kernel, features, settings.scale)
+        moving = settings.scale or bool(self.apart)
+        space = settings.expansion.space(self.kernel, features, moving)
         return settings.rule.bind(self.loss, space)
 
     @property
@@ -159,7 +170,7 @@ class Learner(Standardised):
 
     def blank(self, dtype: Any) -> Self:
         """Return a learner of the same kind, settings and outputs that has seen nothing."""
-        return type(self)(self.settings, len(self.moments.mean), self.columns, dtype)
+        return type(self)(self.settings, len(self.moments.mean), self.columns, dtype, self.apart)
 
     def by_rule(self) -> list[tuple[Loss, BoundRule, slice]]:
         """Return each loss and rule that there is, with the outputs that follow them."""
@@ -251,6 +262,7 @@ class Learner(Standardised):
         """
         for kernel in self.kernels:
             kernel.check_rows(X, first)
+        check_codes(X, len(self.apart), first)
         out = np.empty((len(X), self.columns))
         for start in range(0, len(X), self.at_a_time):
             part = slice(start, start + self.at_a_time)
@@ -277,6 +289,10 @@ class Learner(Standardised):
         """Return scores and thresholds of rows, as they are now; see :meth:`scores`."""
         scores = self.scores(X, first)
         return scores, np.broadcast_to(self.limits(), scores.shape)
+
+    def belief(self, X: Any, first: int = 0) -> tuple[Array, Array] | None:
+        """Return scores of rows and the standard deviations of targets around them, if known."""
+        return None
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -310,6 +326,7 @@ class Learner(Standardised):
         """Learn rows as part of a call, which may be refused after they are learned."""
         for kernel in self.kernels:
             kernel.check_rows(X, first)
+        check_codes(X, len(self.apart), first)
         if self.t + len(Y) > MOST:
             raise ValueError(f"No model learns more than {MOST} rows. It was not changed.")
         Y = np.tile(Y, (1, self.sharing)) if self.sharing > 1 else Y

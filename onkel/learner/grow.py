@@ -45,7 +45,8 @@ def with_features(
     values = np.asarray(values, np.float64)
     features = len(learner.frame.center) + len(values)
     if wide is None:
-        wide = type(learner)(learner.settings, features, learner.columns, learner.dtype)
+        made = type(learner)
+        wide = made(learner.settings, features, learner.columns, learner.dtype, learner.apart)
     wide.t, wide.mistakes, wide.merged = learner.t, learner.mistakes, learner.merged
     wide.state = learner.state.copy()
     wide.targets = learner.targets.copy()
@@ -54,7 +55,13 @@ def with_features(
     wide.means = np.concatenate([learner.means, values])
     wide.known = np.concatenate([learner.known, np.zeros(len(values), bool)])
     _take_moments(wide.moments, learner.moments, values)
-    wide.take_f(learner, _wide_frame(learner, values), values)
+    frame = _wide_frame(learner, values)
+    if learner.relevance is not None:
+        if wide.relevance is not None:  # not too many columns now
+            wide.relevance = wide.relevance.take_narrow(learner.relevance)
+        before = np.concatenate([learner.relevance.width, np.ones(len(values))])
+        frame = wide.weighed(frame.weighed(1.0 / before, wide.apart))
+    wide.take_f(learner, frame, values)
     wide.settle()
     return wide
 

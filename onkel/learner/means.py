@@ -23,7 +23,7 @@ FAR = 1e12
 
 
 class Means(Mixture):
-    """The answer is a mean; the loss of a member is its error in units of what is usual.
+    """The answer is a mean; the loss of a member is its error in units of the mixture's own.
 
     What :class:`~onkel.core.means.Standing` makes of the members' answers. Intervals around it miss
     a share nu of the targets (``widths.py``).
@@ -105,6 +105,12 @@ class Means(Mixture):
         scores = self.answers(X, first)
         answers = self.blended(scores)
         return answers, self.widths.now(answers, _apart(scores, answers))
+
+    def belief(self, X: Any, first: int = 0) -> tuple[Array, Array]:
+        """Return the answers to rows, and the standard deviations of targets around them."""
+        scores = self.answers(X, first)
+        answers = self.blended(scores)
+        return answers, self.widths.deviations(answers, _apart(scores, answers))
 
     def _widths(self, scores: Array, answers: Array, Y: Array) -> Array:
         return self.widths.follow(answers, _apart(scores, answers), np.abs(Y - answers))

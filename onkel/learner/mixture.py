@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.clock import is_duration
+from onkel.core.frame import Apart, effective
 from onkel.inputs import on_host
 from onkel.learner.bank import Bank
 from onkel.learner.base import Learner
@@ -69,11 +70,12 @@ class Mixture:
 
     @property
     def influence(self) -> Array:
-        """What each member counts for now: its weight, and its part of the joint experts'.
+        """What each member counts for now: its own part, and what it has of the joint experts'.
 
         The numbers add up to 1.
         """
-        return influence_of(self.blend.weights, self.blend.joint, self.blend.said)
+        found: Array = self.blend.influence
+        return found
 
     @property
     def losses(self) -> Array:
@@ -112,9 +114,20 @@ class Mixture:
         return self.main.dtype
 
     @property
+    def apart(self) -> Apart:
+        """What the codes among the rows' columns are apart."""
+        return self.main.apart
+
+    @property
     def moments(self) -> Any:
         """Running moments of the rows."""
         return self.main.moments
+
+    @property
+    def relevance(self) -> Array | None:
+        """What differences of each feature count, the mean over the parts; None: not learned."""
+        found = [p.relevance.width for p, _ in self.parts if p.relevance is not None]
+        return np.mean(found, axis=0) if found else None
 
     @property
     def settings(self) -> Settings:
@@ -213,7 +226,7 @@ class Mixture:
         """
         other = self.copy()
         other.members = list(self.members if members is None else members)
-        features = len(self.moments.mean) + len(values)
+        features = effective(len(self.moments.mean) + len(values), self.apart)
         orders = {frozenset(held): held for held in grouped(other.members, features)}
         other.parts = [
             other._part_widened(part, held, orders[frozenset(held)], values)
@@ -226,7 +239,8 @@ class Mixture:
     ) -> Part:
         """Return a part with more features; widths may have changed places."""
         features, group = len(part.moments.mean) + len(values), [self.members[i] for i in order]
-        wide = with_features(part, values, opened(group, features, self.columns, part.dtype))
+        shape = (features, self.columns, part.dtype, part.apart)
+        wide = with_features(part, values, opened(group, *shape))
         if isinstance(wide, Bank):
             wide.reorder([held.index(i) for i in order])
         return wide, order
@@ -379,20 +393,3 @@ def resumed_mixture(
     mixture.restore(saved)
     saved.finish()
     return mixture
-
-
-def influence_of(weights: Array, joint: Array, said: Array) -> Array:
-    """Return what each member counts for in all: numbers that add up to 1.
-
-    A joint expert's weight goes to the members by the size of what each adds to its answers.
-
-    Examples
-    --------
-    >>> influence_of(np.array([0.2, 0.2, 0.6, 0.0]), np.array([[3.0, 1.0], [1.0, 1.0]]), np.ones(2))
-    array([0.65, 0.35])
-    """
-    found = weights[: len(said)].copy()
-    size = np.abs(joint).reshape(-1, *joint.shape[-2:]).sum(axis=0) * np.maximum(said, 1e-9)
-    for weight, own in zip(weights[len(said) :].tolist(), size, strict=False):
-        found += weight * own / own.sum()
-    return np.asarray(found / found.sum())

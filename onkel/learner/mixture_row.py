@@ -1,8 +1,8 @@
 """Single rows for a mixture: what its parts need is bound once, and driven all or none.
 
 Weights are moved on copies first; then the parts with terms learn, of which each changes nothing
-where it refuses, and takes back what it has learned where a later one does; then the weights are
-taken over, and the answers mixed.
+where it refuses, and takes back what it has learned where a later one does (one of second order
+only tries); then the weights are taken over, and the answers mixed.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from onkel.learner.bank import Bank
 from onkel.learner.engines.bank import let_go_if_full
 from onkel.learner.engines.lane import EVERY
 from onkel.learner.primal_learner import PrimalLearner
+from onkel.learner.second_order import SecondOrderLearner
 from onkel.learner.single_row import CHUNK, SingleRow, plain_row, row_moments, target_moments, units
+from onkel.learner.squares_row import SquaresRow, squares_row
 from onkel.saved import MOST
-from onkel.scaling import next_refresh
 
 if TYPE_CHECKING:
     from onkel.learner.mixture import Mixture
@@ -129,6 +130,35 @@ class LoneRow:
         return fine
 
 
+class SquaresPart:
+    """A member of second order: a row is tried first, and learned when all others have."""
+
+    def __init__(self, one: SquaresRow) -> None:
+        self.one = one
+
+    def holds(self) -> bool:
+        """Whether these are still the learner's arrays."""
+        return self.one.holds(self.one.learner)
+
+    def plan(self, trials: Array) -> None:
+        """It has no rates."""
+
+    def learn(self, row: Array, y: Array, t: int) -> bool:
+        """Try one row; False if it is not for here."""
+        return self.one.attempt(row, y, t)
+
+    def look(self, row: Array) -> bool:
+        """Leave the scores of one row; False if it is not for here."""
+        return self.one.look(row)
+
+    def undo(self) -> None:
+        """A row that was tried has changed nothing."""
+
+    def finish(self) -> None:
+        """Learn the row that was tried."""
+        self.one.take()
+
+
 class MixtureRow:
     """A mixture up to the next refresh of one of its frames; thrown away when anything changes.
 
@@ -145,7 +175,7 @@ class MixtureRow:
         self.scores = self.y
         """The mixture's answer to the last row, before it was learned."""
         self.answers = np.zeros((members, outputs))
-        due = [next_refresh(p.t, p.rule.memory) for p, _ in mixture.parts]
+        due = [p.next_refresh() for p, _ in mixture.parts]
         self.until = min(*due, MOST + 1)
         self.planned = 0
         self.waiting = [p for p, _ in mixture.parts if p.awaits_units]
@@ -155,7 +185,7 @@ class MixtureRow:
         at = np.argsort(held)[:, None] * outputs
         self.places = at + np.arange(outputs)
         self.weights: list[Any] = [p for p, _ in parts if is_linear(p)]
-        self.kept = [(p.state, p.theta, p.moments.seen) for p in self.weights]
+        self.kept = [(p.state, p.theta, p.codes, p.moments.seen) for p in self.weights]
         split = len(self.weights) * outputs
         self.linear = self._bound_weights(self.found[:split]) if self.weights else None
         self.terms: list[PartRow] = []
@@ -167,7 +197,7 @@ class MixtureRow:
         each = [
             primal_rows.weights(
                 p.frame, p.state, p.theta, p.stepper, p.p, units(p), row_moments(p),
-                target_moments(p),
+                target_moments(p), p.codes if p.hashes else None,
             )
             for p in self.weights
         ]  # fmt: skip
@@ -179,8 +209,11 @@ class MixtureRow:
             self.mixture is learner
             and all(part.holds() for part in self.terms)
             and all(
-                p.state is state and p.theta is theta and p.moments.seen is seen
-                for p, (state, theta, seen) in zip(self.weights, self.kept, strict=True)
+                p.state is state
+                and p.theta is theta
+                and p.codes is codes
+                and p.moments.seen is seen
+                for p, (state, theta, codes, seen) in zip(self.weights, self.kept, strict=True)
             )
         )
 
@@ -273,13 +306,17 @@ def is_linear(part: Any) -> bool:
 
 
 def _place(part: tuple[Any, list[int]]) -> int:
-    """Weights first; then rings, which can take back what they learned; then a member alone."""
-    return 0 if is_linear(part[0]) else 1 if isinstance(part[0], Bank) else 2
+    """Weights first; then what can take back what it learned; then a member alone."""
+    return 0 if is_linear(part[0]) else 1 if isinstance(part[0], (Bank, SecondOrderLearner)) else 2
 
 
 def _term_row(part: Any, scores: Array) -> PartRow:
     if isinstance(part, Bank):
         return BankRow(part, scores)
+    if isinstance(part, SecondOrderLearner):
+        squares = squares_row(part, scores)
+        assert squares is not None
+        return SquaresPart(squares)
     one = part.single_row()
     assert one is not None
     return LoneRow(one, scores)
@@ -288,7 +325,10 @@ def _term_row(part: Any, scores: Array) -> PartRow:
 def mixture_row(mixture: Mixture) -> MixtureRow | None:
     """Return what learns rows one by one the cheap way, if that is possible now."""
     others = [p for p, _ in mixture.parts if not is_linear(p)]
-    if sum(not isinstance(p, Bank) for p in others) > 1 or not mixture.columns:
+    if (
+        sum(not isinstance(p, (Bank, SecondOrderLearner)) for p in others) > 1
+        or not mixture.columns
+    ):
         return None
     if not all(np.isinf(p.rule.duration) and p.targets.known.all() for p, _ in mixture.parts):
         return None

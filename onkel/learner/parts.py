@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from onkel.core.frame import Apart, effective
 from onkel.learner.bank import Bank
 from onkel.learner.base import Learner
-from onkel.learner.resume import Open, opened, resumed_group, width_of
+from onkel.learner.resume import Open, opened, resumed_group, shape_of
 from onkel.learner.settings import Settings
 from onkel.saved import Saved
 
 Part = tuple[Learner, list[int]]
 
 
-def grouped(members: Sequence[Settings], features: int) -> list[list[int]]:
+def grouped(members: Sequence[Settings], features: float) -> list[list[int]]:
     """Return the members' numbers, those together that share points.
 
     Members that can share points do; the largest such group is the last.
@@ -31,12 +32,13 @@ def grouped(members: Sequence[Settings], features: int) -> list[list[int]]:
 
 
 def start_parts(
-    members: Sequence[Settings], features: int, columns: int, dtype: Any, opening: Open = opened
-) -> list[Part]:
+    members: Sequence[Settings], features: int, columns: int, dtype: Any, opening: Open = opened,
+    apart: Apart = (),
+) -> list[Part]:  # fmt: skip
     """Return learners for the members, with the numbers of the members that each holds."""
     return [
-        (opening([members[i] for i in held], features, columns, dtype), held)
-        for held in grouped(members, features)
+        (opening([members[i] for i in held], features, columns, dtype, apart), held)
+        for held in grouped(members, effective(features, apart))
     ]
 
 
@@ -44,12 +46,12 @@ def resumed_parts(members: Sequence[Settings], saved: Saved, opening: Open = ope
     """Return the learners that a file holds, of members that are grouped as they always are."""
     first = saved.inside("0")
     parts: list[Part] = []
-    for i, held in enumerate(grouped(members, width_of(members[0], first))):
+    for i, held in enumerate(grouped(members, effective(*shape_of(members[0], first)))):
         inside = first if i == 0 else saved.inside(str(i))
         if inside.items("held", int) != held:
             raise inside.refuse("held", f"must be {held}: the members that share points")
         parts.append((resumed_group([members[i] for i in held], inside, opening), held))
-    if len({(p.t, p.columns // len(h), p.dtype, len(p.known)) for p, h in parts}) > 1:
+    if len({(p.t, p.columns // len(h), p.dtype, len(p.known), p.apart) for p, h in parts}) > 1:
         raise saved.refuse("0", "and the other parts must have learned the same rows")
     if len({p.clock for p, _ in parts if p.clock is not None}) > 1:
         raise saved.refuse("0", "and the other parts must have learned at the same time")

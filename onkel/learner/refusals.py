@@ -7,6 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel import core
+from onkel.core.frame import Apart
+from onkel.core.layout import CODES
+from onkel.core.numpy_core import are_codes
 from onkel.inputs import RefusedRow
 from onkel.kernels import Kernel
 from onkel.learner.settings import Settings
@@ -29,6 +33,38 @@ def longest_step(dtype: Any, scale: bool) -> float:
     1e+30
     """
     return LONGEST_SCALED if scale else LONGEST[np.dtype(dtype)]
+
+
+def checked_apart(settings: Settings, features: int, apart: Apart) -> Apart:
+    """Return what codes are apart, or refuse what they cannot be, or a kernel that knows none."""
+    if not apart:
+        return apart
+    if len(apart) > features or not all(type(u) is float and 0 < u < CODES for u in apart):
+        raise ValueError(
+            f"apart must hold numbers in (0, {CODES}), one for each column of codes, of at most "
+            f"{features} columns; got {apart!r}."
+        )
+    if settings.kernel.domain == "strings" or settings.kernel.resolve(1).program() is None:
+        raise ValueError(
+            f"{settings.kernel!r} takes numbers alone, and the rows have {len(apart)} columns of "
+            "codes (categories, words). Use kernels.Gaussian(), Laplacian(), Matern(), Linear() "
+            "or Polynomial(), sums and products of them, or leave those columns out."
+        )
+    return apart
+
+
+def check_codes(X: Any, count: int, first: int) -> None:
+    """Refuse rows of which the first so many columns are not all codes."""
+    for start in range(0, len(X) if count else 0, 1024):
+        rows = X[start : start + 1024]
+        if not core.has_codes(rows, count):
+            bad = int(np.argmin(are_codes(rows[:, :count]).all(axis=1)))
+            raise RefusedRow(
+                f"Row {first + start + bad}: its first {count} values must be codes, whole "
+                f"numbers from 0 to {CODES - 1}; got {rows[bad, :count].tolist()}. The model was "
+                "not changed.",
+                first + start + bad,
+            )
 
 
 class Refusals:

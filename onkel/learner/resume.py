@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.frame import Frame
+from onkel.core.frame import Apart, Frame
 from onkel.core.layout import Field
 from onkel.core.numpy_core import is_sound
 from onkel.learner.bank import Bank
 from onkel.learner.base import Learner
 from onkel.learner.primal_learner import PrimalLearner
+from onkel.learner.refusals import checked_apart
+from onkel.learner.second_order import SecondOrderLearner
 from onkel.learner.settings import Settings
 from onkel.learner.term_learner import TermLearner
 from onkel.saved import Saved
@@ -23,28 +25,40 @@ Array = NDArray[Any]
 AT_LEAST_0 = (Field.NORM2, Field.TRIALS, Field.WEIGHT, Field.OUTSIDE, Field.ALERTS, Field.UPDATES)
 
 
-Start = Callable[[Settings, int, int, Any], Learner]
-Open = Callable[[Sequence[Settings], int, int, Any], Learner]
+Start = Callable[[Settings, int, int, Any, Apart], Learner]
+Open = Callable[[Sequence[Settings], int, int, Any, Apart], Learner]
 """What makes a learner for one setting, or for several that share points."""
 
 
-def start(settings: Settings, features: int, columns: int, dtype: Any) -> Learner:
+def start(
+    settings: Settings, features: int, columns: int, dtype: Any, apart: Apart = ()
+) -> Learner:
     """Return a learner that has seen nothing, of the kind that the expansion asks for."""
     kind: type[Learner] = PrimalLearner if settings.expansion.primal else TermLearner
-    return kind(settings, features, columns, dtype)
+    if settings.rule.second_order:
+        if not settings.expansion.primal:
+            raise ValueError(
+                f"{settings.rule!r} learns weights over features, and {settings.expansion!r} holds "
+                "terms. Give expansion=expansions.Centers(300, linear=True), or use a linear model."
+            )
+        kind = SecondOrderLearner
+    return kind(settings, features, columns, dtype, apart)
 
 
-def opened(group: Sequence[Settings], features: int, columns: int, dtype: Any) -> Learner:
+def opened(
+    group: Sequence[Settings], features: int, columns: int, dtype: Any, apart: Apart = ()
+) -> Learner:
     """Return a learner that has seen nothing, for one setting or for several that share points."""
     if len(group) == 1:
-        return start(group[0], features, columns, dtype)
-    return Bank(group, features, columns, dtype)
+        return start(group[0], features, columns, dtype, apart)
+    return Bank(group, features, columns, dtype, apart)
 
 
 def dump(learner: Learner) -> dict[str, Any]:
     """Return what a file must hold of a learner, beside its settings; nothing is shared with it."""
     return {
         "dtype": learner.dtype.name,
+        **({"apart": list(learner.apart)} if learner.apart else {}),
         "t": learner.t,
         "mistakes": learner.mistakes,
         "merged": learner.merged,
@@ -53,6 +67,7 @@ def dump(learner: Learner) -> dict[str, Any]:
         "state": learner.state.copy(),
         "known": learner.known.copy(),
         "means": learner.means.copy(),
+        **({} if learner.relevance is None else {"relevance": learner.relevance.part.copy()}),
         "moments": learner.moments.dump(),
         **({"targets": learner.targets.dump()} if learner.targets.active else {}),
         **({} if learner.on_strings else {"frame": learner.frame.dump()}),
@@ -70,10 +85,12 @@ def resumed_group(group: Sequence[Settings], saved: Saved, opening: Open = opene
 
     `opening` makes an empty one.
     """
-    features = width_of(group[0], saved)
+    features, apart = shape_of(group[0], saved)
     group[0].expansion.foresee(saved)  # what opening would cost
     dtype = saved.word("dtype", ("float32", "float64"))
-    learner = opening(group, features, 0, dtype)
+    if apart:
+        saved.value("apart")
+    learner = opening(group, features, 0, dtype, apart)
     learner.t = saved.whole("t")
     learner.mistakes = saved.whole("mistakes", high=learner.t)
     if saved.flag("merged"):
@@ -87,24 +104,33 @@ def resumed_group(group: Sequence[Settings], saved: Saved, opening: Open = opene
     learner.moments.restore(saved.inside("moments"), features)
     if learner.targets.active:
         learner.targets.restore(saved.inside("targets"), learner.columns)
-    invariant = learner.kernel.translation_invariant
-    frame = Frame.plain(np.zeros(features), dtype, invariant)
+    if learner.relevance is not None:
+        learner.relevance = learner.relevance.restored(saved)
+        apart = learner.relevance.apart
+    frame, invariant = learner.plain_frame(np.zeros(features)), learner.kernel.translation_invariant
     if not learner.on_strings:
-        frame = Frame.restored(saved.inside("frame"), features, dtype, invariant)
+        frame = Frame.restored(saved.inside("frame"), features, dtype, invariant, apart)
     learner.restore_f(saved, frame)
     saved.finish()
     return learner
 
 
-def width_of(settings: Settings, saved: Saved) -> int:
-    """Return the width of a row, told by an array."""
+def shape_of(settings: Settings, saved: Saved) -> tuple[int, Apart]:
+    """Return the width of a row, told by an array, and what its codes are apart."""
     known = saved.peek("known")
     if not isinstance(known, np.ndarray) or known.ndim != 1:
         raise saved.refuse("known", "must be an array with one value per feature")
     strings = settings.kernel.domain == "strings"
     if strings != (len(known) == 0):
         raise saved.refuse("known", f"does not fit the kernel, with {len(known)} features")
-    return len(known)
+    apart = saved.peek("apart")
+    if apart is None:
+        return len(known), ()
+    if type(apart) is not list or not apart:
+        raise saved.refuse("apart", "must be a list of numbers, if it is there")
+    if not known[: len(apart)].all():
+        raise saved.refuse("known", "must hold where columns are codes")
+    return len(known), checked_apart(settings, len(known), tuple(apart))
 
 
 def _restore_clock(learner: Learner, saved: Saved) -> None:

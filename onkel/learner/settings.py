@@ -22,6 +22,8 @@ class Settings:
     intercept: bool = True
     average: bool = False
     threads: int = 1
+    relevance: bool = False
+    """Whether terms learn how much each column of a row matters."""
     missing: str = "error"
     """What NaN means: an error, or the feature's "mean"."""
     device: str = "cpu"

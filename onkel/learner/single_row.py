@@ -10,7 +10,6 @@ import numpy as np
 from onkel import core
 from onkel.learner.engines.lane import EVERY
 from onkel.saved import MOST
-from onkel.scaling import next_refresh
 
 if TYPE_CHECKING:
     from onkel.learner.base import Learner
@@ -29,7 +28,7 @@ class SingleRow:
     def __init__(self, learner: TermLearner) -> None:
         self.learner, self.terms, self.state = learner, learner.terms, learner.state
         self.seen = learner.moments.seen
-        self.until = min(next_refresh(learner.t, learner.rule.memory), MOST + 1)
+        self.until = min(learner.next_refresh(), MOST + 1)
         self.dtype, self.duration = learner.dtype, learner.rule.duration
         self.first = 0
         self.rates: list[float] = []

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.frame import Frame
+from onkel.core.frame import Apart, Frame
 from onkel.core.layout import Field
 from onkel.core.numpy_core import is_sound
 from onkel.learner.batch import Batch
 from onkel.learner.refusals import Refusals
+from onkel.learner.relevance import Relevance, next_asking
 from onkel.losses import Loss
 from onkel.rules.base import BoundRule
 from onkel.scaling import NOTHING, SMALLEST_SPREAD, Moments, Targets, next_refresh
@@ -28,6 +29,7 @@ class Standardised(Refusals):
     loss: Loss
     rule: BoundRule
     dtype: Any
+    apart: Apart
     t: int
     state: Array
     on_strings: bool
@@ -36,13 +38,15 @@ class Standardised(Refusals):
     means: Array
     """What a missing value stands for: the means as of the last refresh."""
     known: Array
-    """Features that have been seen to vary."""
+    """Features that have been seen to vary; codes need not."""
     clock: float | None
     """Time of the last row learned, in seconds, where forgetting goes by it."""
     refreshed: float | None
     """Time of the last refresh."""
     first_score: Array | None
     """Of a piece's first row, where the frame was changed for it."""
+    relevance: Relevance | None = None
+    """How much each column matters; None where that is not learned."""
     refreshes: bool = True
     """Whether a call is cut where the frame is taken anew."""
 
@@ -69,13 +73,22 @@ class Standardised(Refusals):
         """In a new frame: take the norm anew, where it is kept, and keep f in its ball."""
         raise NotImplementedError
 
+    def ask_columns(self) -> None:
+        """Ask f how much each column matters, and see rows by that from now on."""
+        raise NotImplementedError
+
     # -- before rows are learned -----------------------------------------------------------------
+
+    def next_refresh(self) -> int:
+        """Return the trial after which the frame is taken anew, by the number of trials."""
+        due = next_refresh(self.t, self.rule.memory)
+        return due if self.relevance is None else min(due, next_asking(self.t))
 
     def until_refresh(self, batch: Batch, start: int) -> int:
         """Return how many of the rows from `start` on come before the frame is taken anew."""
         rows = len(batch.Y) - start
         if self.refreshes:
-            rows = min(rows, next_refresh(self.t, self.rule.memory) - self.t)
+            rows = min(rows, self.next_refresh() - self.t)
         if self.moments.gaps or batch.X.__class__ not in (np.ndarray, list):
             rows = self.at_once(batch.X, start, rows)
         if batch.times is None or self.refreshed is None or not self.refreshes:
@@ -93,7 +106,7 @@ class Standardised(Refusals):
 
     def refreshes_within(self, batch: Batch) -> bool:
         """Whether the frame is taken anew behind these rows."""
-        if next_refresh(self.t, self.rule.memory) <= self.t + len(batch.Y):
+        if self.next_refresh() <= self.t + len(batch.Y):
             return True
         if batch.times is None or self.refreshed is None:
             return False
@@ -154,8 +167,12 @@ class Standardised(Refusals):
     def _meet(self, x: Any, y: Array) -> None:
         """Before the very first row is learned: take it as the centre of the frame."""
         if not self.on_strings and (self.settings.scale or self.kernel.translation_invariant):
-            self.reframe(Frame.plain(x, self.dtype, self.kernel.translation_invariant))
+            self.reframe(self.plain_frame(x))
         self.targets = self.targets.met(y)
+
+    def plain_frame(self, center: Any) -> Frame:
+        """Return the frame that a learner starts in, around a row."""
+        return Frame.plain(center, self.dtype, self.kernel.translation_invariant, self.apart)
 
     def _meet_units(self, X: Array) -> int:
         """Return how many rows come before one that brings a feature its first difference.
@@ -170,12 +187,22 @@ class Standardised(Refusals):
             return rows[0]
         self.first_score = self.unit_scores(X[:1].astype(self.dtype))
         self.known = self.known | new[0]
-        size = np.abs(X[0] - self.moments.mean)
+        size = np.abs(X[0] - self.moments.mean) / self.widths
         spread = np.where(new[0], size, 1.0 / (self.frame.width * self.frame.unit))
         self.state = self.state.copy()
         self.reframe(self.frame.standardised(self.frame.mean, spread, X[0]))
         self.settle()
         return rows[1]
+
+    @property
+    def widths(self) -> Any:
+        """What differences in units of spreads are multiplied by, for each feature."""
+        return 1.0 if self.relevance is None else self.relevance.width
+
+    def weighed(self, frame: Frame) -> Frame:
+        """Return a frame of the spreads alone with what each column counts for."""
+        found = self.relevance
+        return frame if found is None else frame.weighed(found.width, found.apart)
 
     # -- when rows are learned -------------------------------------------------------------------
 
@@ -188,13 +215,17 @@ class Standardised(Refusals):
         if self.targets.active:
             self.targets.moments.update(batch.Y, fade)
         due = next_refresh(self.t - 1, self.rule.memory) == self.t
+        asked = self.relevance is not None and next_asking(self.t - 1) == self.t
         if batch.times is not None:
             self.clock = float(batch.times[-1])
             since = self.clock if self.refreshed is None else self.refreshed
             due = due or self.clock >= since + self.rule.duration / 4
+        if asked:
+            self.ask_columns()
         if due:
             self.refreshed = self.clock
             self.refresh(batch.X)
+        if due or asked:
             self.check_sound(batch.first + len(batch.Y) - 1)
 
     def take_in(self, X: Any, fade: Array) -> None:
@@ -210,7 +241,7 @@ class Standardised(Refusals):
             mean, spread = self.moments.mean, self.moments.spread()
             row = np.asarray(X[-1], float)
             row = np.where(np.isnan(row), self.means, row)
-            self.reframe(self.frame.standardised(mean.copy(), spread, row))
+            self.reframe(self.weighed(self.frame.standardised(mean.copy(), spread, row)))
             self.known = self.known | (self.moments.variance > 0)
         if self.targets.active:
             self.rescale_targets(self.targets.refreshed())

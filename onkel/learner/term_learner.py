@@ -16,8 +16,10 @@ from onkel.learner.base import Learner
 from onkel.learner.engines.block import BLOCK, FOLD
 from onkel.learner.engines.lane import LANE
 from onkel.learner.merging.adding_terms import AddingTerms
+from onkel.learner.relevance import FEWEST, Relevance
 from onkel.learner.single_row import SingleRow
 from onkel.learner.stored import Stored
+from onkel.learner.transaction import Transaction
 from onkel.saved import Saved
 
 Array = NDArray[Any]
@@ -34,6 +36,8 @@ class TermLearner(Learner):
         """Make what f is stored in."""
         self.window = self.settings.expansion.bind(self.rule, self.loss, self.kernel)
         self.terms: Any = self.no_terms(frame)
+        if self.settings.relevance and self.settings.scale and not self.on_strings:
+            self.relevance = Relevance.begun(len(frame.center), self.apart)
         built_in = (self.loss.native(), self.rule.native(), self.kernel.program())
         self.in_lane = (
             LANE in self.engines
@@ -107,6 +111,14 @@ class TermLearner(Learner):
         return np.where(s[:, Field.TRIALS] > 1, mean, 0.0)  # f_1 = 0, without rounding
 
     # -- learning ------------------------------------------------------------------------------
+
+    def learn_within(
+        self, call: Transaction, X: Any, Y: Array, weight: Array, own: Array | None = None,
+        first: int = 0, times: Array | None = None,
+    ) -> tuple[Array, Array]:  # fmt: skip
+        """Learn rows; where terms do not stay at their rows, those of a later pass have none."""
+        own = own if self.window.budget.keeps_points else None
+        return super().learn_within(call, X, Y, weight, own, first, times)
 
     def block_size(self) -> int:
         """Return how many rows are taken at once; a matter of speed only."""
@@ -182,11 +194,36 @@ class TermLearner(Learner):
         self.terms.remix(mixing)
         self.state[:, Field.SCALE] = 1.0
 
+    def condense_if_full(self) -> bool:
+        """Bring a full window down, where terms do not go one by one; return whether it was."""
+        window, c = self.window, self.columns
+        if window.room(self.terms.count) > 0:
+            return False
+        self._fold()
+        left = window.cap - window.budget.at_once(window.cap)
+        lost = self.terms.condense(window.budget.code, left, c)
+        self.state[:, Field.DROPPED] += lost[:c]
+        if self.settings.average:
+            self.state[:, Field.DROPPED_AVERAGE] += lost[c:]
+        self.settle()
+        return True
+
     # -- standardisation -----------------------------------------------------------------------
 
     def reframe(self, frame: Frame) -> None:
         """See rows in new coordinates from now on."""
         self.terms = self.terms.reframed(frame)
+
+    def ask_columns(self) -> None:
+        """Ask f how much each column matters, and see rows by that from now on."""
+        old, count = self.relevance, self.size
+        assert old is not None
+        if count < FEWEST:
+            return
+        rows = self.frame.raw(self.terms.rows(max(count - old.rows, 0), count))
+        self.relevance = new = old.followed(self.unit_scores, rows, self.sharing)
+        self.reframe(self.frame.weighed(new.width / old.width, new.apart))
+        self.settle()
 
     def settle(self) -> None:
         """In a new frame: take the norm anew, where it is kept, and keep f in its ball."""
@@ -252,3 +289,5 @@ class TermLearner(Learner):
         self.terms = self.no_terms(frame)
         self.terms.restore(inside, self.columns * (1 + self.settings.average), self.t)
         inside.finish()
+        if self.window.room(self.terms.count) <= 0:
+            raise saved.refuse("terms.count", f"must be below {self.window.cap}")

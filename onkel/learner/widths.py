@@ -50,6 +50,10 @@ class Widths:
         """Return half-widths [rows][targets] for answers, the members so far apart."""
         return now(self.state, answers, apart)
 
+    def deviations(self, answers: Array, apart: Array) -> Array:
+        """Return the standard deviation of each target [rows][targets]: the unit is made so."""
+        return self.now(answers, apart) * (np.sqrt(self.of("square")) / np.exp(self.of("log_q")))
+
     def follow(self, answers: Array, apart: Array, errors: Array) -> Array:
         """Take in rows, one after another; return the half-widths before each."""
         found = follow(self.state, answers, apart, errors, self.nu, self.rows)
@@ -87,7 +91,8 @@ class Widths:
         """Become what a file holds."""
         self.rows = saved.whole("rows")
         self.state = saved.array("state", self.state.shape, np.float64)
-        counts = [self.of(name) for name in ("usual", "spread", "missed", "forgiven", "unspent")]
+        never_less = ("usual", "spread", "missed", "forgiven", "unspent", "square")
+        counts = [self.of(name) for name in never_less]
         inside = (self.of("log_q") >= LOW) & (self.of("log_q") <= HIGH)
         if (
             np.any(np.array(counts) < 0)

@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from river import base
 
 from onkel import inputs
+from onkel.columns import Raw
 from onkel.estimators import inside
 from onkel.estimators.base import Estimator
 from onkel.river import frames
-from onkel.river.columns import Columns, Name, number
+from onkel.river.places import Name, Places, number
+from onkel.river.tables import Table, is_other, raw_of_dict
 
 Array = NDArray[Any]
 T = TypeVar("T")
@@ -58,14 +60,16 @@ class Rest(NamedTuple):
 class Face(base.Estimator):
     """Base of the River estimators.
 
-    Features come and go: each has a column from the first example on that brings it.
+    Features come and go: each has a column from the first example on that brings it. What they
+    are is told by the first example: numbers alone, or numbers, categories, times and texts.
     """
 
     absent: str
+    columns: Any
     on: str | None
     _wrapped: ClassVar[type[Estimator]]
-    _held: tuple[Any, Columns]
-    """The model and its columns, replaced together."""
+    _held: tuple[Any, Any]
+    """The model and its columns (`Places` of numbers, or a `Table`), replaced together."""
 
     def _begin(self) -> None:
         """Check the parameters, and start with nothing known."""
@@ -81,7 +85,7 @@ class Face(base.Estimator):
                 f"{owner}: on={self.on!r} names a text, which {model!r} does not take. Use "
                 "kernel=kernels.Spectrum(), or leave out on."
             )
-        self._held = model, Columns(self.absent)
+        self._held = model, Places(self.absent)
         self._lock = RLock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -102,7 +106,7 @@ class Face(base.Estimator):
         return self._held[0]
 
     @property
-    def columns(self) -> dict[Name, int]:
+    def features(self) -> dict[Name, int]:
         """The column of each feature seen so far."""
         return dict(self._held[1].place)
 
@@ -122,7 +126,7 @@ class Face(base.Estimator):
                 try:
                     return ask(model, row)
                 except ValueError:
-                    if np.isfinite(row).all():
+                    if columns.fine(row):
                         raise
             return ask(model, columns.row(x))
 
@@ -135,6 +139,10 @@ class Face(base.Estimator):
         if self._text:
             return self._texts(X)
         columns = self._held[1]
+        if isinstance(columns, Table):
+            return columns.encode(frames.raw(X))
+        if not self._ready:
+            return [None] * len(X)  # whatever they hold: nothing is known yet
         names, found = frames.matrix(X)
         rows = np.tile(columns.fills(), (len(found), 1))
         for name, values in zip(names, found.T, strict=True):
@@ -184,7 +192,7 @@ class Face(base.Estimator):
                 try:
                     model.learn_one(row, y, t)
                 except ValueError:
-                    if np.isfinite(row).all():
+                    if columns.fine(row):
                         raise
                 else:
                     columns.note(row)
@@ -200,16 +208,19 @@ class Face(base.Estimator):
         if self._text:
             self._fit_rows(self._held[0], [self._text_of(x)], rest)
             return
+        if self._tabled(lambda: any(map(is_other, x.values()))):
+            self._learn_table(raw_of_dict(x), rest)
+            return
         found = {name: v for name, value in x.items() if (v := number(name, value)) is not None}
         columns = self._held[1]
         if found.keys() <= columns.place.keys() and columns.width:
-            self._learn_known(found, rest)
+            self._learn_known(columns, found, rest)
         else:
             self._learn_block(list(found), np.array([list(found.values())]), rest)
 
-    def _learn_known(self, found: dict[Name, float], rest: Rest) -> None:
+    def _learn_known(self, columns: Places, found: dict[Name, float], rest: Rest) -> None:
         """Learn an example that lacks some of the known features."""
-        model, columns = self._held
+        model = self._held[0]
         row, n = columns.fills(), len(found)
         which = np.fromiter(map(columns.place.__getitem__, found), np.intp, n)
         values = np.fromiter(found.values(), np.float64, n)
@@ -220,8 +231,9 @@ class Face(base.Estimator):
     @alone
     def _learn_many(self, X: Any, y: list[Any], w: Any = None, t: Any = None) -> None:
         """Learn a data frame's rows, in order: all of them, or none if one is refused."""
+        table = not self._text and self._tabled(lambda: frames.holds_others(X))
+        rows: Any = self._texts(X) if self._text else frames.raw(X) if table else None
         names: list[Name] = []
-        rows: Any = self._texts(X) if self._text else None
         if rows is None:
             names, rows = frames.matrix(X)
         inputs.same_length(rows, y)
@@ -229,14 +241,39 @@ class Face(base.Estimator):
         if w is not None:
             weight = inputs.weights_of(w, len(rows))
             keep = np.flatnonzero(weight > 0).tolist()  # a row of weight 0 brings nothing
-            rows = [rows[i] for i in keep] if self._text else rows[keep]
+            rows = _chosen(rows, keep)
             rest = Rest(y, weight, rest.time).chosen(keep)
         if not len(rows):
             return
         if self._text:
             self._fit_rows(self._held[0], rows, rest)
+        elif table:
+            self._learn_table(rows.held(), rest)
         else:
             self._learn_block(names, rows, rest)
+
+    def _tabled(self, others: Callable[[], bool]) -> bool:
+        """Whether rows are a table's: as they were, or as the first ones and columns= tell."""
+        if self._ready:
+            return isinstance(self._held[1], Table)
+        return self.columns is not None or others()
+
+    def _learn_table(self, raw: Raw, rest: Rest) -> None:
+        """Learn rows of a table, cut where a feature comes that was not known."""
+        model, table = self._held
+        if not isinstance(table, Table):
+            table = Table(model.plan_of(raw, late=True), self.absent)
+        arrivals = table.arrivals(raw)
+        if any(arrivals):
+            model = copy.deepcopy(model)  # the call may be refused after it has learned some
+        for start, stop in pairwise(sorted({0, *arrivals, raw.rows})):
+            which, new = range(start, stop), arrivals.get(start, [])
+            table = table.grown(new) if new else table
+            rows = table.encode(raw.part(which))
+            if new:
+                model = inside.grown(model, table.plan, table.values(rows, new))
+            self._fit_rows(model, rows, rest.chosen(which))
+        self._held = model, table
 
     def _learn_block(self, names: list[Name], found: Array, rest: Rest) -> None:
         """Learn rows with gaps; the rows are cut where a feature comes that was not known."""
@@ -273,7 +310,14 @@ class Face(base.Estimator):
         model.partial_fit(rows, rest.y, sample_weight=rest.weight, time=rest.time)
 
 
-def _arranged(columns: Columns, names: list[Name], found: Array) -> tuple[dict[Name, int], Array]:
+def _chosen(rows: Any, keep: list[int]) -> Any:
+    """Return some of the rows: of texts, of a table, of a matrix."""
+    if isinstance(rows, Raw):
+        return rows.part(keep)
+    return [rows[i] for i in keep] if isinstance(rows, list) else rows[keep]
+
+
+def _arranged(columns: Places, names: list[Name], found: Array) -> tuple[dict[Name, int], Array]:
     """Return the new features with the row that brings each, and the rows in the columns' order.
 
     New columns stand behind the known ones, in the order in which they come.

@@ -76,6 +76,9 @@ class KernelClassifier(Labels):
         As in :class:`onkel.KernelClassifier`.
     absent : "mean" or "zero"
         What a known feature is taken for where an example lacks it: its running mean, or 0.
+    columns : dict or Columns, optional
+        What features are ("number", "category", "boolean", "time", "text", "ignore"), where the
+        first example does not tell; it may name some that come later.
     on : str, optional
         With a string kernel: the name of the text in an example.
 
@@ -105,6 +108,7 @@ class KernelClassifier(Labels):
         class_weight: Any = None,
         n_jobs: int | None = None,
         absent: str = "mean",
+        columns: Any = None,
         on: str | None = None,
     ) -> None:
         self.kernel = kernel
@@ -117,6 +121,7 @@ class KernelClassifier(Labels):
         self.class_weight = class_weight
         self.n_jobs = n_jobs
         self.absent = absent
+        self.columns = columns
         self.on = on
         self._begin()
 
@@ -137,6 +142,9 @@ class LinearClassifier(Labels):
         As in :class:`onkel.LinearClassifier`.
     absent : "mean" or "zero"
         What a known feature is taken for where an example lacks it: its running mean, or 0.
+    columns : dict or Columns, optional
+        What features are ("number", "category", "boolean", "time", "text", "ignore"), where the
+        first example does not tell; it may name some that come later.
 
     Examples
     --------
@@ -162,6 +170,7 @@ class LinearClassifier(Labels):
         class_weight: Any = None,
         n_jobs: int | None = None,
         absent: str = "mean",
+        columns: Any = None,
     ) -> None:
         self.loss = loss
         self.rule = rule
@@ -172,6 +181,7 @@ class LinearClassifier(Labels):
         self.class_weight = class_weight
         self.n_jobs = n_jobs
         self.absent = absent
+        self.columns = columns
         self._begin()
 
     @classmethod

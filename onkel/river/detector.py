@@ -70,6 +70,9 @@ class Detector(Anomalies):
         As in :class:`onkel.Detector`.
     absent : "mean" or "zero"
         What a known feature is taken for where an example lacks it: its running mean, or 0.
+    columns : dict or Columns, optional
+        What features are ("number", "category", "boolean", "time", "text", "ignore"), where the
+        first example does not tell; it may name some that come later.
 
     Examples
     --------
@@ -97,6 +100,7 @@ class Detector(Anomalies):
         recent: int = 1000,
         seed: int = 0,
         absent: str = "mean",
+        columns: Any = None,
     ) -> None:
         self.nu = nu
         self.memory = memory
@@ -105,6 +109,7 @@ class Detector(Anomalies):
         self.recent = recent
         self.seed = seed
         self.absent = absent
+        self.columns = columns
         self._begin()
 
     @classmethod
@@ -140,6 +145,9 @@ class NoveltyDetector(Anomalies):
         No example is strange (a score of 0, no alert) before so many have been learned.
     absent : "mean" or "zero"
         What a known feature is taken for where an example lacks it: its running mean, or 0.
+    columns : dict or Columns, optional
+        What features are ("number", "category", "boolean", "time", "text", "ignore"), where the
+        first example does not tell; it may name some that come later.
     on : str, optional
         With a string kernel: the name of the text in an example.
     n_jobs : int, optional
@@ -174,6 +182,7 @@ class NoveltyDetector(Anomalies):
         recent: int = 1000,
         n_jobs: int | None = None,
         absent: str = "mean",
+        columns: Any = None,
         on: str | None = None,
     ) -> None:
         self.nu = nu
@@ -189,6 +198,7 @@ class NoveltyDetector(Anomalies):
         self.recent = recent
         self.n_jobs = n_jobs
         self.absent = absent
+        self.columns = columns
         self.on = on
         self._begin()
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.columns import Raw, raw_of, table_of
 from onkel.inputs import LARGEST
-from onkel.river.columns import Name, number
+from onkel.river.places import Name, number
 
 Array = NDArray[Any]
 
@@ -32,6 +34,20 @@ def matrix(X: Any) -> tuple[list[Name], Array]:
     for i, j in np.argwhere(np.abs(rows) > LARGEST)[:1].tolist():
         number(names[j], rows[i, j])  # which says what is wrong
     return names, rows
+
+
+def holds_others(X: Any) -> bool:
+    """Whether a data frame holds more than numbers: texts, times, categories."""
+    return raw_of(X) is not None
+
+
+def raw(X: Any) -> Raw:
+    """Return a data frame column by column, whatever is in it; its names become texts."""
+    found = table_of(X)
+    names = [str(name) for name in getattr(X, "columns", [])]
+    if found is None or len(set(names)) < len(names):
+        raise ValueError(f"A data frame must have a name for each column; got {names!r:.80}.")
+    return replace(found, names=found.names if found.named else names, loose=True)
 
 
 def texts(X: Any, on: str | None) -> list[Any]:

@@ -9,7 +9,7 @@ import numpy as np
 from river import base
 
 from onkel import series
-from onkel.river.columns import Name, number
+from onkel.river.places import Name, number
 
 
 class Lags(base.Transformer):

@@ -18,11 +18,14 @@ class Classifier(Labels):
 
     Parameters
     ----------
-    members, share, memory, n_jobs
+    members, share, memory, relevance, n_jobs
         As in :class:`onkel.Classifier`. The widths of the default bank follow the number of
         features, also while that grows.
     absent : "mean" or "zero"
         What a known feature is taken for where an example lacks it: its running mean, or 0.
+    columns : dict or Columns, optional
+        What features are ("number", "category", "boolean", "time", "text", "ignore"), where the
+        first example does not tell; it may name some that come later.
     on : str, optional
         With members that take texts: the name of the text in an example.
 
@@ -45,15 +48,19 @@ class Classifier(Labels):
         *,
         share: float = 0.001,
         memory: float | str | None = None,
+        relevance: bool = True,
         n_jobs: int | None = None,
         absent: str = "mean",
+        columns: Any = None,
         on: str | None = None,
     ) -> None:
         self.members = members
         self.share = share
         self.memory = memory
+        self.relevance = relevance
         self.n_jobs = n_jobs
         self.absent = absent
+        self.columns = columns
         self.on = on
         self._begin()
 
@@ -70,11 +77,14 @@ class Regressor(Numbers):
 
     Parameters
     ----------
-    members, nu, share, rate, memory, n_jobs
+    members, nu, share, rate, memory, relevance, n_jobs
         As in :class:`onkel.Regressor`: ``predict_one(x, with_interval=True)`` gives an interval
         that holds the share 1 - nu of the targets.
     absent : "mean" or "zero"
         What a known feature is taken for where an example lacks it: its running mean, or 0.
+    columns : dict or Columns, optional
+        What features are ("number", "category", "boolean", "time", "text", "ignore"), where the
+        first example does not tell; it may name some that come later.
     on : str, optional
         With members that take texts: the name of the text in an example.
 
@@ -98,8 +108,10 @@ class Regressor(Numbers):
         share: float = 0.005,
         rate: float | None = None,
         memory: float | str | None = None,
+        relevance: bool = True,
         n_jobs: int | None = None,
         absent: str = "mean",
+        columns: Any = None,
         on: str | None = None,
     ) -> None:
         self.members = members
@@ -107,8 +119,10 @@ class Regressor(Numbers):
         self.share = share
         self.rate = rate
         self.memory = memory
+        self.relevance = relevance
         self.n_jobs = n_jobs
         self.absent = absent
+        self.columns = columns
         self.on = on
         self._begin()
 

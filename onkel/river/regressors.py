@@ -28,7 +28,8 @@ class Numbers(Face, base.MiniBatchRegressor):
     def predict_one(self, x: Any, with_interval: bool = False) -> Any:
         """Predict one example; 0 before any.
 
-        ``with_interval=True`` (with a model that has ``nu``) gives a ``river.conf.Interval``.
+        ``with_interval=True`` gives a ``river.conf.Interval``, with a model that has ``nu`` or
+        ``rule="rls"``.
         """
         return self._ask(x, _interval) if with_interval else float(self._ask(x, _predict))
 
@@ -79,6 +80,9 @@ class KernelRegressor(Numbers):
         As in :class:`onkel.KernelRegressor`.
     absent : "mean" or "zero"
         What a known feature is taken for where an example lacks it: its running mean, or 0.
+    columns : dict or Columns, optional
+        What features are ("number", "category", "boolean", "time", "text", "ignore"), where the
+        first example does not tell; it may name some that come later.
     on : str, optional
         With a string kernel: the name of the text in an example.
 
@@ -106,6 +110,7 @@ class KernelRegressor(Numbers):
         average: bool = False,
         n_jobs: int | None = None,
         absent: str = "mean",
+        columns: Any = None,
         on: str | None = None,
     ) -> None:
         self.kernel = kernel
@@ -117,6 +122,7 @@ class KernelRegressor(Numbers):
         self.average = average
         self.n_jobs = n_jobs
         self.absent = absent
+        self.columns = columns
         self.on = on
         self._begin()
 
@@ -137,6 +143,9 @@ class LinearRegressor(Numbers):
         As in :class:`onkel.LinearRegressor`.
     absent : "mean" or "zero"
         What a known feature is taken for where an example lacks it: its running mean, or 0.
+    columns : dict or Columns, optional
+        What features are ("number", "category", "boolean", "time", "text", "ignore"), where the
+        first example does not tell; it may name some that come later.
 
     Examples
     --------
@@ -161,6 +170,7 @@ class LinearRegressor(Numbers):
         average: bool = False,
         n_jobs: int | None = None,
         absent: str = "mean",
+        columns: Any = None,
     ) -> None:
         self.loss = loss
         self.rule = rule
@@ -170,4 +180,5 @@ class LinearRegressor(Numbers):
         self.average = average
         self.n_jobs = n_jobs
         self.absent = absent
+        self.columns = columns
         self._begin()

@@ -9,6 +9,7 @@ from onkel.rules.base import Rule, Space
 
 if TYPE_CHECKING:  # what type checkers know by name; any other is of any type to them
     from onkel.rules.alma import Alma as Alma
+    from onkel.rules.least_squares import RecursiveLeastSquares as RecursiveLeastSquares
     from onkel.rules.norma import Norma as Norma
     from onkel.rules.perceptron import Perceptron as Perceptron
     from onkel.rules.projection import Projection as Projection

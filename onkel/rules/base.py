@@ -50,6 +50,8 @@ class Rule(Part):
     """Whether the rule can move an offset b."""
     has_link: ClassVar[bool] = False
     """Whether it may run under a p-norm link with p other than 2."""
+    second_order: ClassVar[bool] = False
+    """Whether it keeps a matrix beside the weights, which only primal expansions have."""
     named: ClassVar[Mapping[str, Loss]] = {}
     """Losses that a name stands for beside this rule, where they differ from the registry's."""
 

@@ -1,17 +1,22 @@
-"""Features of a frame: named columns of numbers, or one column of arrays, as rows of numbers."""
+"""Features of a frame: columns of any types, or one column of arrays of numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.columns import Encoded, Plan, Raw
+
 Array = NDArray[Any]
 
 NUMBERS = ("byte", "short", "integer", "long", "float", "double", "boolean")
-"""Spark's names of the types that a feature may have; decimals, too."""
+"""Spark's names of the types of numbers; decimals, too."""
+OTHERS = {"string": "category", "timestamp": "time", "date": "time"}
+"""Of other types, and what such columns are taken for."""
 
 
 def checked(features: str | Sequence[str]) -> list[str]:
@@ -25,8 +30,8 @@ def checked(features: str | Sequence[str]) -> list[str]:
     names = [features] if isinstance(features, str) else list(features)
     if not names or not all(isinstance(n, str) for n in names):
         raise TypeError(
-            "features must be the name of a column of arrays, or a list of names of number "
-            f"columns; got {features!r:.80}."
+            "features must be the name of a column of arrays, or a list of names of columns; got "
+            f"{features!r:.80}."
         )
     twice = [n for n in names if names.count(n) > 1]
     if twice:
@@ -35,7 +40,7 @@ def checked(features: str | Sequence[str]) -> list[str]:
 
 
 def check_schema(schema: Any, features: str | Sequence[str]) -> None:
-    """Raise unless a Spark schema has these features: numbers, or one column of arrays of them.
+    """Raise unless a Spark schema has these features, of types that are accepted.
 
     Parameters
     ----------
@@ -52,12 +57,91 @@ def check_schema(schema: Any, features: str | Sequence[str]) -> None:
         kind = known[name]
         lone = len(names) == 1 and kind.typeName() == "array"
         inner = kind.elementType if lone else kind
-        if inner.typeName() not in (*NUMBERS, "decimal"):
+        if inner.typeName() not in (*NUMBERS, "decimal", *([] if lone else OTHERS)):
             raise TypeError(
-                f"features: column {name!r} is {kind.simpleString()}; numbers are accepted, or "
-                "one column of arrays of numbers. Cast it first, for example with "
-                f"col({name!r}).cast('double')."
+                f"features: column {name!r} is {kind.simpleString()}; numbers, texts, booleans, "
+                "timestamps and dates are accepted, or one column of arrays of numbers. Cast it "
+                f"first, for example with col({name!r}).cast('double')."
             )
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How columns of any types become rows of codes and numbers, on every machine alike."""
+
+    names: tuple[str, ...]
+    plan: Plan
+    moments: tuple[str, ...]
+    """Those that travel as microseconds since 1970: pandas would have them in a zone."""
+    aliases: tuple[str, ...]
+    """What each is called on its way."""
+
+    def cells(self, schema: Any) -> list[Any]:
+        """Return the columns as they travel."""
+        from pyspark.sql import functions as F
+
+        found = []
+        for name, alias in zip(self.names, self.aliases, strict=True):
+            quoted, kind = name.replace("`", "``"), schema[name].dataType.typeName()
+            cell = F.col(f"`{quoted}`")
+            if kind == "timestamp":
+                cell = F.unix_micros(cell)
+            elif kind == "date":
+                cell = F.unix_date(cell).cast("long") * 86_400_000_000
+            found.append((cell.cast("double") if kind == "decimal" else cell).alias(alias))
+        return found
+
+    def encode(self, frame: Any) -> Encoded:
+        """Return the rows of a pandas frame of columns that have travelled."""
+        cells = []
+        for name, alias in zip(self.names, self.aliases, strict=True):
+            values = frame[alias].to_numpy()
+            cells.append(_moments(values) if name in self.moments else values)
+        return self.plan.encode(Raw(list(self.names), cells, len(frame)))
+
+
+def reader_of(
+    schema: Any, features: str | Sequence[str], model: Any, aliases: Sequence[str] | None = None
+) -> Reader | None:
+    """Return how features that are not all numbers are read; None where they are.
+
+    What columns are is told by the schema and the model's ``columns``, not by rows, so that all
+    machines agree; or by the plan of a model that has begun.
+    """
+    names = checked(features)
+    kinds = {n: schema[n].dataType.typeName() for n in names}
+    plan = _plan(names, kinds, model)
+    if plan is None:
+        return None
+    moments = tuple(n for n in names if OTHERS.get(kinds[n]) == "time")
+    return Reader(tuple(names), plan, moments, tuple(aliases or names))
+
+
+def _plan(names: list[str], kinds: dict[str, str], model: Any) -> Plan | None:
+    given: Plan | None = getattr(model, "plan_", None)
+    if given is not None and sorted(given.names) != sorted(names):
+        raise ValueError(f"features: the model has learned {given.names}; got {names}.")
+    if given is not None or "array" in kinds.values():
+        return given
+    if not OTHERS.keys() & {*kinds.values()} and getattr(model, "columns", None) is None:
+        return None
+    if not hasattr(model, "plan_of") or model.__sklearn_is_fitted__():
+        raise ValueError(
+            f"features: this {type(model).__name__} takes numbers alone; got columns of the types "
+            f"{kinds}."
+        )
+    told = {n: OTHERS.get(k, "boolean" if k == "boolean" else "number") for n, k in kinds.items()}
+    found: Plan = model.plan_of(Raw(names, [[] for _ in names], 0, told=told))
+    return found
+
+
+def _moments(values: Any) -> Array:
+    """Return microseconds as times."""
+    micros = np.array([np.nan if v is None else v for v in values], np.float64)
+    found = np.full(len(micros), np.datetime64("NaT"), "datetime64[us]")
+    there = ~np.isnan(micros)
+    found[there] = micros[there].astype(np.int64).astype("datetime64[us]")
+    return found
 
 
 def read(frame: Any, features: str | Sequence[str]) -> Array:

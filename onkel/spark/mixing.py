@@ -36,12 +36,17 @@ class Reading:
     """Whether each feature is a column of its own, with a name worth remembering."""
     own: Mapping[str, Any] = field(default_factory=dict)
     """Code of the user's own, for :func:`onkel.load`."""
+    reader: columns.Reader | None = None
+    """For features that are not all numbers."""
 
     def take(self, model: Any, frame: Any) -> None:
         """Learn the rows of a pandas frame, all of them or none."""
-        X: Any = columns.read(frame, self.features)
-        if self.named:
-            X = type(frame)(X, columns=list(self.features))
+        X: Any
+        if self.reader is not None:
+            X = self.reader.encode(frame)
+        else:
+            X = columns.read(frame, self.features)
+            X = type(frame)(X, columns=list(self.features)) if self.named else X
         rest = {} if self.time is None else {"time": frame[self.time].to_numpy()}
         if self.target is not None:
             rest["y"] = frame[self.target].to_numpy()

@@ -79,7 +79,8 @@ def learn(
         Fitted or not; it stays as it is. The name of a task stands for the self-tuning model of
         it: "classification", "regression", "novelty".
     features : str or list of str
-        Columns of numbers, or one column of arrays of numbers.
+        Columns of numbers, texts (categories, unless the model's ``columns`` say otherwise),
+        booleans, timestamps and dates; or one column of arrays of numbers.
     target : str, optional
         Column of labels or numbers; none for a detector.
     partitions : int, optional
@@ -135,6 +136,7 @@ def _reading(
 ) -> Reading:  # fmt: skip
     """Return how rows become examples, once all is known to fit."""
     names = columns.checked(features)
+    aliases = [f"{n} (feature)" if n in (target, time) else n for n in names]
     return Reading(
         features=tuple(names),
         target=target,
@@ -142,6 +144,7 @@ def _reading(
         skip=skip,
         named=not _arrays(frame, names),
         own=dict(own or {}),
+        reader=columns.reader_of(frame.schema, names, model, aliases),
     )
 
 
@@ -229,7 +232,8 @@ def _check_parts(model: Any) -> None:
         kernel, expansion = settings.kernel, settings.expansion
         if kernel.domain == "strings":
             raise TypeError(f"learn: features must be numbers; {kernel!r} takes strings.")
-        if isinstance(expansion, Centers) and expansion.given is None and not hasattr(model, "t_"):
+        chosen = isinstance(expansion, Centers) and expansion.given is None
+        if chosen and not settings.rule.second_order and not hasattr(model, "t_"):
             raise ValueError(
                 f"learn: with {expansion!r} each partition would collect centres of its own, which "
                 "cannot be merged. Give the points: expansions.Centers(points)."
@@ -252,13 +256,22 @@ def _dealt(frame: Any, reading: Reading, time: str | None, partitions: int | Non
     cells = [_cell(name) for name in names]
     rows = frame.select(*cells)
     if partitions is None and time is None:
-        return rows
+        return _travelling(rows, reading, time)
     key = "onkel hash"
     rows = rows.withColumn(key, F.xxhash64(*cells))
     if partitions is not None:
         rows = rows.repartition(int(partitions), _cell(key))
     first = [] if time is None else [_cell(time)]
-    return rows.sortWithinPartitions(*first, _cell(key), *cells).drop(key)
+    rows = rows.sortWithinPartitions(*first, _cell(key), *cells).drop(key)
+    return _travelling(rows, reading, time)
+
+
+def _travelling(rows: Any, reading: Reading, time: str | None) -> Any:
+    """Return the columns as workers read them."""
+    if reading.reader is None:
+        return rows
+    rest = dict.fromkeys(name for name in (reading.target, time) if name is not None)
+    return rows.select(*reading.reader.cells(rows.schema), *map(_cell, rest))
 
 
 def _cell(name: str) -> Any:

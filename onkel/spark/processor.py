@@ -15,6 +15,7 @@ from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from onkel import files
 from onkel.judge import Columns, Detected, Judge, Predicted
+from onkel.spark.columns import Reader
 from onkel.spark.models import CACHE, Held, Key, Models
 from onkel.spark.table import NO_FEATURES, NO_KEY, NO_TARGET, NO_TIME, Table
 
@@ -71,6 +72,8 @@ class Plan:
     idle: int | None
     cache: int
     own: dict[str, Any] = field(default_factory=dict)
+    reader: Reader | None = None
+    """For features that are not all numbers."""
 
 
 class Processor(StatefulProcessor):
@@ -110,7 +113,7 @@ class Processor(StatefulProcessor):
     def table(self, frame: Any) -> Table:
         """Return a group's rows in order."""
         plan = self.plan
-        return Table(frame, list(plan.keys), plan.fields, plan.scale)
+        return Table(frame, list(plan.keys), plan.fields, plan.scale, plan.reader)
 
     def _check_groups(self) -> None:
         """Raise if keys were spread over another number of groups: their models lie elsewhere."""
@@ -153,8 +156,7 @@ class Processor(StatefulProcessor):
         table.late[at] = late = table.seconds[at] < head.time
         if self.plan.late == "drop":
             at = at[~late]
-        learned = sum(self._stretch(key, held, table, at[part])
-                      for part in table.rows(at, head.time).stretches())  # fmt: skip
+        learned = sum(self._stretch(key, held, table, part) for part in table.stretches(at))
         taken = at[table.error[at] == None]  # noqa: E711
         held.head = head._replace(
             time=max(head.time, float(table.seconds[taken].max(initial=-np.inf))),
@@ -164,8 +166,9 @@ class Processor(StatefulProcessor):
 
     def _stretch(self, key: Key, held: Held, table: Table, at: Array) -> int:
         """Learn rows in one call; where that is refused, one after another, to find the row."""
-        rows, judge = table.rows(at, held.head.time), self.plan.judge
+        judge = self.plan.judge
         try:
+            rows = table.rows(at, held.head.time)
             found = judge(held.model, rows)
         except _REFUSALS as error:
             if len(at) == 1:
@@ -189,7 +192,7 @@ class Processor(StatefulProcessor):
         return str(np.datetime64(int(time), "us") if self.plan.scale == 1e-6 else time)
 
     def _row(self, table: Table, i: int) -> str:
-        names, values = self.plan.features, table.X[i].tolist()
+        names, values = self.plan.features, table.values(i)
         if len(names) != len(values):
             return f"{values!r:.200}"
         return f"{dict(zip(names, values, strict=True))!r:.200}"

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel import files, inputs, judge
+from onkel.columns import Plan, Raw
 from onkel.spark import columns
 from onkel.spark.mixing import REFUSALS
 
@@ -53,7 +54,8 @@ def predict(
     Returns
     -------
     function
-        From columns (or their names), one per feature or one of arrays, to a column: double for
+        From columns (or their names), one per feature (of any type that the model has learned, in
+        that order) or one of arrays, to a column: double for
         numbers, an array of them where there are several per row, the labels' own type, a struct
         for "interval" (low, high) and "judgement" (score, threshold, alert).
     """
@@ -79,14 +81,21 @@ def predict(
     width = model.n_features_in_
 
     def call(*names: Any) -> Any:
-        if len(names) not in (1, width):
+        if len(names) not in (1 if _plan_of(model) is None else width, width):
             raise ValueError(
-                f"predict: this {type(model).__name__} takes {width} columns, or one of arrays of "
-                f"{width} numbers; got {len(names)} columns."
+                f"predict: this {type(model).__name__} takes {width} columns{_other_way(model)}; "
+                f"got {len(names)} columns."
             )
         return udf(*names)
 
     return call
+
+
+def _other_way(model: Any) -> str:
+    plan = _plan_of(model)
+    if plan is None:
+        return f", or one of arrays of {model.n_features_in_} numbers"
+    return f" in this order: {', '.join(plan.names)}"
 
 
 def _opened(key: str, sent: Any, own: Mapping[str, Any]) -> Any:
@@ -116,9 +125,21 @@ def _kind(model: Any, output: str) -> str:
         raise inputs.not_fitted(type(model).__name__)
     if not model.n_features_in_:
         raise TypeError("predict: columns must be numbers; the kernel of this model takes strings.")
-    ask(model, output, np.zeros((1, model.n_features_in_)))  # refused here, if it would be there
+    ask(model, output, _blank(model))  # refused here, if it would be there
     kind = known[output]
     return kind if isinstance(kind, str) else kind(model)
+
+
+def _plan_of(model: Any) -> Plan | None:
+    """Return what the columns of a model are that has not learned numbers alone."""
+    found: Plan | None = getattr(model, "plan_", None)
+    return found
+
+
+def _blank(model: Any) -> Any:
+    """Return a row of nothing."""
+    plan, width = _plan_of(model), model.n_features_in_
+    return np.zeros((1, width)) if plan is None else plan.one([None] * width)
 
 
 def _label_kind(model: Any) -> str:
@@ -137,7 +158,7 @@ def _decision_kind(model: Any) -> str:
 
 
 def _number_kind(model: Any) -> str:
-    found = model.predict(np.zeros((1, model.n_features_in_)))
+    found = model.predict(_blank(model))
     return "double" if found.ndim == 1 else "array<double>"
 
 
@@ -186,7 +207,7 @@ def ask(model: Any, output: str, X: Array) -> tuple[Array, ...]:
 def _scored(model: Any, output: str, kind: str, arrays: tuple[Any, ...], null: bool) -> Any:
     """Score one Arrow batch."""
     try:
-        return _column(ask(model, output, _rows(arrays)), kind)
+        return _column(ask(model, output, _rows(model, arrays)), kind)
     except REFUSALS:
         return _one_by_one(model, output, kind, arrays, null)
 
@@ -199,7 +220,7 @@ def _one_by_one(model: Any, output: str, kind: str, arrays: tuple[Any, ...], nul
     for i in range(len(arrays[0])):
         row = tuple(array.slice(i, 1) for array in arrays)
         try:
-            found.append(_column(ask(model, output, _rows(row)), kind))
+            found.append(_column(ask(model, output, _rows(model, row)), kind))
         except REFUSALS as error:
             if not null:
                 raise ValueError(_told(i, row, error)) from None
@@ -217,11 +238,14 @@ def _told(i: int, row: tuple[Any, ...], error: Exception) -> str:
     return f"predict: row {i} of a batch{where} was refused: {error} The row: {values!r:.400}."
 
 
-def _rows(arrays: tuple[Any, ...]) -> Array:
-    """Return Arrow columns as rows of numbers, NaN where one is null."""
+def _rows(model: Any, arrays: tuple[Any, ...]) -> Any:
+    """Return Arrow columns as rows, NaN where a number is null."""
     import pyarrow as pa
 
-    types = pa.types
+    types, plan = pa.types, _plan_of(model)
+    if plan is not None:
+        cells = [_cells(array) for array in arrays]
+        return plan.encode(Raw(plan.names, cells, len(arrays[0])))
     if all(types.is_floating(a.type) or types.is_integer(a.type) for a in arrays):
         return np.column_stack([a.to_numpy(zero_copy_only=False) for a in arrays]).astype(float)
     if len(arrays) == 1 and types.is_list(arrays[0].type) and not arrays[0].null_count:
@@ -231,6 +255,16 @@ def _rows(arrays: tuple[Any, ...]) -> Array:
             return flat.to_numpy(zero_copy_only=False).reshape(n, -1).astype(float)
     names = [f"column {i}" for i in range(len(arrays))]
     return columns.read(pa.table(list(arrays), names=names).to_pandas(), names)
+
+
+def _cells(array: Any) -> Array:
+    """Return what an Arrow column holds; times as they are in UTC."""
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(array.type):
+        array = array.cast(pa.timestamp("us"))
+    found: Array = array.to_numpy(zero_copy_only=False)
+    return found
 
 
 def _arrow_kind(kind: str) -> Any:

@@ -11,6 +11,7 @@ from pyspark.sql import types
 from onkel import files
 from onkel.judge import judge_of
 from onkel.spark import checks
+from onkel.spark.columns import Reader, reader_of
 from onkel.spark.processor import Plan, Processor, struct
 from onkel.spark.table import NO_FEATURES, NO_KEY, NO_TARGET, NO_TIME
 
@@ -60,7 +61,8 @@ def keyed(
     time : str
         Column of event times: timestamps, or numbers (seconds).
     features : str or list of str
-        Columns of numbers; or one column of arrays of them.
+        Columns of numbers, texts (categories, unless the model's ``columns`` say otherwise),
+        booleans, timestamps and dates; or one column of arrays of numbers.
     target : str, optional
         Column of targets. Rows in which it is null are predicted, and not learned.
     sequence : str, optional
@@ -102,6 +104,8 @@ def keyed(
     names = checks.Names.given(key, time, features, target, sequence)
     kinds = names.kinds(events.schema, model.task)
     lone = kinds[names.features[0]].typeName() == "array"
+    aliases = [f"f{i}" for i in range(len(names.features))]
+    reader = reader_of(events.schema, names.features, model, aliases)
     judge = judge_of(model, names.features if explain and not lone else None, int(explain))
     names.check_clash([*judge.fields(), "late", "error"])
     data, code = files.dumps(model), dict(own or {})
@@ -111,9 +115,9 @@ def keyed(
         judge.fields(), [] if lone else names.features,
         1e-6 if kinds[time].typeName() == "timestamp" else 1.0,
         late, on_error, bool(alerts_only), int(groups), checks.milliseconds(idle),
-        int(cache * 2**20), code,
+        int(cache * 2**20), code, reader,
     )  # fmt: skip
-    return run(prepared(events, names, kinds, int(groups)), Processor(plan), names)
+    return run(prepared(events, names, kinds, int(groups), reader), Processor(plan), names)
 
 
 def _col(name: str) -> Any:
@@ -124,7 +128,10 @@ def _filled(column: Any, kind: Any) -> Any:
     return sf.coalesce(column, sf.lit(_FILL.get(kind.typeName(), 0)).cast(kind))
 
 
-def prepared(events: Any, names: checks.Names, kinds: Mapping[str, Any], groups: int) -> Any:
+def prepared(
+    events: Any, names: checks.Names, kinds: Mapping[str, Any], groups: int,
+    reader: Reader | None = None,
+) -> Any:  # fmt: skip
     """Return the columns that workers read.
 
     Nulls are marked in a column of bits and filled, since pandas would change the types. Names are
@@ -134,11 +141,12 @@ def prepared(events: Any, names: checks.Names, kinds: Mapping[str, Any], groups:
     moment = sf.unix_micros(time) if kinds[names.time].typeName() == "timestamp" else time
     moment_kind = long if moment is not time else kinds[names.time]
     nothing = sf.array().cast("array<double>")
+    row = sf.coalesce(_features(names, kinds), nothing).alias("row") if reader is None else None
     columns = [
         sf.pmod(sf.hash(*map(_col, names.key)), sf.lit(groups)).alias("bunch"),
         *[_filled(_col(k), kinds[k]).alias(f"key{i}") for i, k in enumerate(names.key)],
         _filled(moment, moment_kind).alias("moment"),
-        sf.coalesce(_features(names, kinds), nothing).alias("row"),
+        *([row] if reader is None else reader.cells(events.schema)),
         _lacks(names, kinds).alias("lacks"),
     ]
     if names.target is not None:

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from onkel.judge import Columns, Rows
+from onkel.spark.columns import Reader
 from onkel.spark.models import Key
 
 Array = NDArray[Any]
@@ -25,13 +26,16 @@ class Table:
     Parameters
     ----------
     frame : pandas.DataFrame
-        The key's columns, ``moment``, ``row``, ``lacks``, and perhaps ``label`` and ``place``.
+        The key's columns, ``moment``, ``row`` (or the columns of a `reader`), ``lacks``, and
+        perhaps ``label`` and ``place``.
     keys : list of str
         The key's columns.
     fields : dict
         What comes out: names, and Spark's names of their types.
     scale : float
         What a time is multiplied with to have seconds.
+    reader : Reader, optional
+        For features that are not all numbers.
 
     Examples
     --------
@@ -42,18 +46,21 @@ class Table:
     """
 
     def __init__(
-        self, frame: Any, keys: Sequence[str], fields: Mapping[str, Any], scale: float
-    ) -> None:
+        self, frame: Any, keys: Sequence[str], fields: Mapping[str, Any], scale: float,
+        reader: Reader | None = None,
+    ) -> None:  # fmt: skip
         columns = [frame[name].to_numpy() for name in keys]
         lacks = frame["lacks"].to_numpy()
         codes = _codes(columns, lacks)
         time = frame["moment"].to_numpy()
         y = frame["label"].to_numpy() if "label" in frame else None
-        X = _features(frame["row"])
+        X: Any = _features(frame["row"]) if reader is None else frame[list(reader.aliases)]
         sequence = frame["place"].to_numpy() if "place" in frame else None
         order = np.lexsort([*_ties(X, y), *([] if sequence is None else [sequence]), time, codes])
         self.names, self.keys = list(keys), [column[order] for column in columns]
-        self.codes, self.lacks, self.time, self.X = (v[order] for v in (codes, lacks, time, X))
+        self.codes, self.lacks, self.time = (v[order] for v in (codes, lacks, time))
+        self.X: Any = X[order] if reader is None else X.iloc[order]
+        self._reader = reader
         self.y = None if y is None else y[order]
         self.sequence = None if sequence is None else sequence[order]
         self.seconds = self.time * scale
@@ -68,9 +75,24 @@ class Table:
 
     def rows(self, at: Array, since: float) -> Rows:
         """Return some rows for a model; time does not run backwards from `since`."""
-        known = (self.lacks[at] & NO_TARGET) == 0
         y = None if self.y is None else self.y[at]
-        return Rows(self.X[at], y, known, np.maximum(self.seconds[at], since))
+        reader = self._reader
+        X = self.X[at] if reader is None else reader.encode(self.X.iloc[at])
+        return Rows(X, y, self._known(at), np.maximum(self.seconds[at], since))
+
+    def _known(self, at: Array) -> Array:
+        found: Array = (self.lacks[at] & NO_TARGET) == 0
+        return found
+
+    def stretches(self, at: Array) -> Iterator[Array]:
+        """Yield runs of these rows with, and without, a target."""
+        for part in Rows(at, known=self._known(at)).stretches():
+            yield at[part]
+
+    def values(self, i: int) -> list[Any]:
+        """Return what a row holds."""
+        found: list[Any] = (self.X if self._reader is None else self.X.to_numpy())[i].tolist()
+        return found
 
     def put(self, at: Array, found: Columns) -> None:
         """Take in what came of some rows."""
@@ -110,9 +132,11 @@ def _features(column: Any) -> Array:
     return found
 
 
-def _ties(X: Array, y: Array | None) -> list[Array]:
+def _ties(X: Any, y: Array | None) -> list[Array]:
     """Return what decides, last first, which of two rows of the same time is the first."""
-    if X.ndim == 2:
+    if isinstance(X, pd.DataFrame):
+        ties = [pd.factorize(X[name], sort=True)[0] for name in reversed(X.columns)]
+    elif X.ndim == 2:
         ties = list(X.T[::-1])
     else:
         ties = [np.unique([repr(v.tolist()) for v in X], return_inverse=True)[1]]

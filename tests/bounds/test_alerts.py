@@ -57,7 +57,7 @@ def test_the_identity_holds_for_any_alerts(alerts, nu, rate, below, above):
 @pytest.mark.parametrize("rate", [0.01, 0.3])
 def test_streams_that_want_to_break_it(rng, rate):
     """All, none, in bursts, and an enemy who alerts where the level is high."""
-    T, limits = size(2000, 20_000), (0.01, rate, 0.002, 0.03)
+    T, limits = size(2000, 20_000, plain=4000), (0.01, rate, 0.002, 0.03)
     burst = (np.arange(T) // 400 % 3 == 0).tolist()
     for alerts in ([True] * T, [False] * T, burst, (rng.random(T) < 0.01).tolist()):
         check(alerts, *limits)
@@ -80,7 +80,7 @@ def test_a_fault_costs_so_much_and_no_more():
 @pytest.mark.parametrize("name", ["faulty", "spiked", "any order", "walk", "all constant"])
 def test_the_core_counts_what_the_identity_needs(rng, name):
     plan = dataclasses.replace(SMALL, rate=0.05)
-    state, said, _ = learn(plan, STREAMS[name](rng, size(300, 3000)))
+    state, said, _ = learn(plan, STREAMS[name](rng, size(300, 3000, plain=300)))
     real, trials = state.real, int(state.whole[Count.JUDGED])
     known = {"trials": trials, "nu": plan.nu, "level_rate": plan.rate, "low": plan.low,
              "high": plan.high, "forgiven": float(real[Level.FORGIVEN]),

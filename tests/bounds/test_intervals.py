@@ -55,7 +55,7 @@ def test_the_identity_holds_for_any_errors(errors, nu, rate, low, high):
 @pytest.mark.parametrize("nu", [0.02, 0.1, 0.5])
 def test_streams_that_want_to_break_it(rng, nu):
     """Errors that grow, that vanish, without a mean, and an enemy who misses while he can."""
-    T = size(3000, 30_000)
+    T = size(3000, 30_000, plain=3000)
     for errors in (np.exp(0.01 * np.arange(T)), np.zeros(T), np.abs(rng.standard_cauchy(T)),
                    np.where(np.arange(T) // 500 % 2, 10.0, 0.1)):  # fmt: skip
         check(errors.tolist(), nu, RATE, NARROWEST, WIDEST)
@@ -78,7 +78,7 @@ def test_the_most_by_which_bounded_errors_exceed_it(rng):
 @pytest.mark.parametrize("nu", [0.05, 0.3])
 def test_widths_count_what_the_identity_needs(rng, nu):
     """Any answers, members apart or not, errors of any size: the units do not matter."""
-    n = size(2000, 20_000)
+    n = size(2000, 20_000, plain=2000)
     answers, apart = rng.normal(size=(n, 3)) * 100, np.abs(rng.standard_cauchy((n, 3)))
     errors = (
         np.abs(rng.standard_t(1.5, size=(n, 3))) * np.exp(3 * np.sin(np.arange(n) / 99))[:, None]

@@ -158,8 +158,8 @@ def test_codes_from_python_are_checked_where_they_come_in():
         native.Loss(9)
     with pytest.raises(ValueError, match=r"unknown rule 4; .*3 ROMMA.*build the core again"):
         native.Rule(4)
-    with pytest.raises(ValueError, match=r"unknown budget 1; .*0 OLDEST"):
-        native.Ring(0, 0, 10, 1)
+    with pytest.raises(ValueError, match=r"unknown budget 4; .*3 PROJECT"):
+        native.Ring(0, 0, 10, len(BudgetCode))
     with pytest.raises(ValueError, match=r"unknown split 2; .*1 POLY"):
         native.Split(2, 1.0, [1.0])
     assert native.Loss(len(LossCode) - 1).code == len(LossCode) - 1

@@ -169,9 +169,9 @@ def arguments():
         "bank_sums": (native.Programs([linear], [2]), queries, panels, zeros(4, 2), 1),
         "matrix": (linear, queries, [[0.0] * 3] * 2, [0.0] * 2, zeros(4, 2)),
         "evaluate": (linear, [[0.0] * 2] * 4, [], [], zeros(4, 2)),
-        "widths": (*[[[0.0] * 2] * 4] * 2, [1.0] * 9, [[0.0] * 11] * 2, zeros(4, 2)),
+        "widths": (*[[[0.0] * 2] * 4] * 2, [1.0] * 10, [[0.0] * 12] * 2, zeros(4, 2)),
         "follow_widths": (
-            *[[[0.0] * 2] * 4] * 3, 0.1, 3, [1.0] * 9, zeros(2, 11), zeros(4, 2)
+            *[[[0.0] * 2] * 4] * 3, 0.1, 3, [1.0] * 10, zeros(2, 12), zeros(4, 2)
         ),
     }  # fmt: skip
 

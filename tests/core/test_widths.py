@@ -23,7 +23,7 @@ def rows(rng, n=500, targets=3):
 @pytest.mark.parametrize("nu", [0.01, 0.1, 0.7])
 def test_compiled_is_the_twin(rng, nu, monkeypatch):
     answers, apart, errors = rows(rng)
-    start = np.tile([np.log(2.0), np.log(2.0), *[0.0] * 3, 1.0, *[0.0] * 5], (3, 1))
+    start = np.tile([np.log(2.0), np.log(2.0), *[0.0] * 3, 1.0, *[0.0] * 6], (3, 1))
     states, found, later = [], [], []
     for compiled in (True, False):
         monkeypatch.setattr(widths.core, "has_lane", lambda on=compiled: on)
@@ -41,7 +41,7 @@ def test_compiled_is_the_twin(rng, nu, monkeypatch):
 
 
 def test_the_twin_has_the_core_s_fields():
-    assert len(KEPT) == 11 and KEPT[0] == "log_q" and [*vars(Width(0.0, 0.0))] == KEPT
+    assert len(KEPT) == 12 and KEPT[0] == "log_q" and [*vars(Width(0.0, 0.0))] == KEPT
 
 
 def test_sizes_that_do_not_fit_are_refused(rng):

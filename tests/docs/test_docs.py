@@ -35,6 +35,7 @@ NEEDS = {
     "from_sklearn": "sklearn",
     "service": "starlette",
     "command_line": "click",
+    "rows": "click",
     "spark": "pyspark",
     "spark_partitions": "pyspark",
 }
@@ -107,7 +108,8 @@ RUN = [p for p in PAGES if any(blocks(p)) and p.stem != "gallery"]
 
 # These take seconds each.
 LONG_PAGES = {
-    "additive", "choosing", "from_river", "from_sklearn", "paper_norma_2001", "text", "theory"
+    "additive", "choosing", "detection", "from_river", "from_sklearn", "kernels", "merging",
+    "paper_norma_2001", "river", "text", "theory", "time",
 }  # fmt: skip
 
 
@@ -129,6 +131,7 @@ def test_python_blocks_run_and_print_what_they_say(path: Path) -> None:
 GALLERY = DOCS / "gallery.md"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("block", list(blocks(GALLERY)), ids=lambda block: f"line {block[0]}")
 def test_each_example_of_the_gallery_runs_alone_and_draws_one_figure(
     block: tuple[int, str, str | None],

@@ -19,7 +19,7 @@ COLUMNS = 4
 
 @pytest.fixture
 def X(rng):
-    return rng.normal(size=(size(2500, 8000), COLUMNS))
+    return rng.normal(size=(size(2500, 8000, plain=2500), COLUMNS))
 
 
 def bits(det):
@@ -40,7 +40,7 @@ def shifted(rng, length, before=5000, after=1500):
 
 @pytest.mark.parametrize("nu", [0.01, 0.05])
 def test_the_rate_on_rows_whose_law_stays(rng, nu):
-    rows = size(20_000, 200_000)
+    rows = size(20_000, 200_000, plain=8000)
     alerts = Detector(nu).predict_then_learn(rng.normal(size=(rows, 3))) == -1
     noise = 4 * np.sqrt(nu / (rows - 2000))
     assert abs(alerts[2000:].mean() - nu) < 0.1 * nu + noise
@@ -60,7 +60,7 @@ def test_the_identity_holds_whatever_comes(rng):
 @pytest.mark.parametrize("length", [40, 400])
 def test_awake_in_a_fault_and_after_it(rng, length):
     seen = []
-    for _ in range(size(4, 12)):
+    for _ in range(size(2, 12, plain=2)):
         X, fault, odd = shifted(rng, length, after=1000)
         alerts = Detector(0.01).predict_then_learn(X) == -1
         assert alerts[fault].sum() >= (36 if length == 40 else 200)

@@ -51,7 +51,6 @@ LABELS = np.array([0, 1])
         ([[0, 0, 0], [np.nan, 0, 0]], "NaN.*row 1, column 0"),
         ([[0, np.inf, 0], [0, 0, 0]], "infinity"),
         ([[0, 0, -np.inf], [0, 0, 0]], "infinity"),
-        ([["a", "b", "c"], ["d", "e", "f"]], "must hold numbers"),
         ([[1j, 0, 0], [0, 0, 0]], "Complex"),
         ([0.0, 0.0], "Expected 2D array"),
         (np.zeros((2, 3, 1)), "Expected 2D array"),
@@ -63,9 +62,15 @@ def test_rows(model, X, match, method):
     refuse(model, match, X, LABELS, method=method)
 
 
+def test_texts_where_numbers_were_learned(model):
+    texts = [["a", "b", "c"], ["d", "e", "f"]]
+    for method in ("partial_fit", "predict_then_learn"):
+        refuse(model, "must hold numbers", texts, LABELS, method=method)
+
+
 def test_rows_that_are_no_rows(model):
     before = pickle.dumps(model)
-    with pytest.raises(TypeError, match=r"X must hold numbers.*A row is a list of numbers"):
+    with pytest.raises(ValueError, match="has learned rows of numbers alone; got dicts"):
         model.learn_one({"heat": 1.0, "load": 2.0, "flow": 3.0}, 1)
     assert pickle.dumps(model) == before
 

@@ -11,6 +11,7 @@ import naive
 import numpy as np
 import pytest
 from helpers.fingerprint import fingerprint
+from helpers.sizes import size
 
 from onkel import (
     Classifier,
@@ -29,6 +30,7 @@ from onkel.judge import forgets_by_clock
 from onkel.learner import Bank
 
 HOUR = 3600.0
+ROWS = size(300, 400)
 WIDE, NARROW, GAUSS = kernels.Laplacian(0.25), kernels.Laplacian(1.0), kernels.Gaussian(0.5)
 MIXTURES = {"classification": Classifier, "regression": Regressor}
 
@@ -53,7 +55,7 @@ def bank(task, **more):
     ]
 
 
-def stream(rng, task, n=400):
+def stream(rng, task, n=ROWS):
     """Rows at odd moments: bursts, pauses, several at once, one very long gap."""
     gaps = rng.exponential(600.0, n) * (rng.random(n) < 0.8)
     gaps[n // 2] = 5 * HOUR
@@ -78,7 +80,7 @@ def test_members_forget_by_the_clock_as_they_do_alone(rng, task, scale):
 
 def test_a_bank_by_the_clock_is_the_plain_loop(rng):
     """One member by the clock, one by examples, one that never forgets: each its own loop."""
-    X, y, times = stream(rng, "classification", n=120)
+    X, y, times = stream(rng, "classification", n=size(60, 120))
     y = 2 * y - 1
     plain = {"scale": False, "fit_intercept": False}
     model = Classifier(members=[
@@ -105,11 +107,11 @@ def test_a_bank_by_the_clock_is_the_plain_loop(rng):
 
 
 @pytest.mark.parametrize("task", MIXTURES)
-@pytest.mark.parametrize("memory", ["1h", datetime.timedelta(hours=1), 300])
+@pytest.mark.parametrize("memory", ["1h", *size([], [datetime.timedelta(hours=1)]), 300])
 def test_the_mixtures_memory_is_every_members(rng, task, memory):
     X, y, times = stream(rng, task)
     how = {} if memory == 300 else {"time": times}
-    model = MIXTURES[task](memory=memory)
+    model = MIXTURES[task](memory=memory, relevance=False)
     assert forgets_by_clock(model) == (memory != 300)
     found = model.predict_then_learn(X, y, **how)
     held = [m.rule.memory for m in model.members_ if isinstance(m.rule, rules.Norma)]

@@ -40,20 +40,22 @@ def stream(rng, n=600):
 def test_widths_are_the_formula(rng):
     X, y = stream(rng)
     Y = np.column_stack([y, 1000 * X[:, 0] ** 2])
-    model, each = Regressor(members(), nu=0.2), []
+    model, each, told = Regressor(members(), nu=0.2), [], [np.zeros(2)]
     for i, x in enumerate(X):  # what each member says before a row is learned
         if i:
             each.append(model._learner.answers(X[i : i + 1])[0])
+            told.append(model.predict(X[i : i + 1], return_std=True)[1][0])
         model.learn_one(x, Y[i])
     each = np.concatenate([np.zeros((1, 4, 2)), each])
     again = Regressor(members(), nu=0.2)
     low, high = again.predict_then_learn(X, Y, output="interval")
     for c in range(2):
         middle = (low + high)[:, c] / 2
-        want, log_q = naive.intervals(
+        want, std, log_q = naive.intervals(
             middle.tolist(), each[:, :, c].tolist(), Y[:, c].tolist(), 0.2
         )
         np.testing.assert_allclose((high - low)[:, c] / 2, want, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(np.array(told)[:, c], std, rtol=1e-5, atol=1e-6)
         assert again._learner.widths.of("log_q")[c] == pytest.approx(log_q, abs=1e-9)
 
 
@@ -70,7 +72,7 @@ NOISE = {
 @pytest.mark.parametrize("nu", [0.05, 0.3])
 @pytest.mark.parametrize("noise", NOISE)
 def test_coverage_whatever_the_stream(rng, noise, nu):
-    X = rng.normal(size=(size(1500, 6000), 2))
+    X = rng.normal(size=(size(1500, 6000, plain=1500), 2))
     y = X[:, 0] + NOISE[noise](rng, len(X))
     model = Regressor(nu=nu)
     low, high = model.predict_then_learn(X, y, output="interval")

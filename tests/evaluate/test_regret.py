@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from helpers.sizes import size as sized
 
 from onkel import (
     KernelClassifier,
@@ -178,8 +179,9 @@ def test_the_online_side_is_what_the_estimator_reports(rng, loss):
 @pytest.mark.parametrize("eta", [0.1, 1.0, 5.0])
 @pytest.mark.parametrize("noise", [0.0, 0.3, 0.5])
 def test_regret_stays_below_the_bound_of_n04_theorem_4(rng, eta, noise):
-    lam, X = 0.1, rng.normal(size=(400, 2))
-    y = np.where((X[:, 0] * X[:, 1] > 0) ^ (rng.uniform(size=400) < noise), 1, -1)
+    rows = sized(150, 400)
+    lam, X = 0.1, rng.normal(size=(rows, 2))
+    y = np.where((X[:, 0] * X[:, 1] > 0) ^ (rng.uniform(size=rows) < noise), 1, -1)
     found = evaluate.regret(plain(rate=schedules.InverseSqrt(eta), lam=lam), X, y)
     U = bounds.norm_bound(lam)
     a = 2 * lam * U**2 * (2 * eta * lam + 1 / (eta * lam))
@@ -188,11 +190,12 @@ def test_regret_stays_below_the_bound_of_n04_theorem_4(rng, eta, noise):
 
 
 def test_regret_per_row_falls_on_a_stationary_stream(rng):
-    X = rng.normal(size=(600, 2))
+    rows = sized(300, 600)
+    X = rng.normal(size=(rows, 2))
     y = np.where(X[:, 0] + X[:, 1] > 0, 1, -1)
     found = evaluate.regret(plain(rate=schedules.InverseSqrt(1.0)), X, y)
     share = found.regret / found.t
-    assert np.all(np.diff(found.t) > 0) and found.t[-1] == 600
+    assert np.all(np.diff(found.t) > 0) and found.t[-1] == rows
     assert share[-1] < 0.3 * share[5] < 0.3 * share[0]
 
 

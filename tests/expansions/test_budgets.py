@@ -87,7 +87,7 @@ def test_what_went_is_bounded(rng):
 
 def test_every_budget_is_one_of_the_core(rng):
     """The window's budget has a code of the table; one that is not there is refused."""
-    assert BudgetCode(expansions.Window().budget.code) is BudgetCode.OLDEST
+    assert BudgetCode(expansions.Window().policy.code) is BudgetCode.OLDEST
     learner = TermLearner(replace(SETTINGS, average=True), 2, 1, np.float64)
     X, y = rng.normal(size=(30, 2)), rng.normal(size=(30, 1))
 

@@ -6,6 +6,7 @@ import naive
 import numpy as np
 import pytest
 from helpers.agreement import close
+from helpers.sizes import size
 
 from onkel import KernelClassifier, KernelRegressor, expansions, files, kernels, losses, rules
 from onkel.core.layout import Field
@@ -64,8 +65,9 @@ def learners(part, window, *, scale=False, average=False, columns=1, rule=None, 
 @pytest.mark.parametrize("name", PARTS)
 def test_tree_is_the_dense_window(rng, name, window):
     """Blocks of many sizes, duplicates, folds of the scale, dropping by number and by age."""
-    X = np.round(rng.uniform(0, 4, size=(1500, 3)), 1)
-    X[:, 2] = rng.integers(0, 2, size=1500)
+    rows = size(800, 1500)
+    X = np.round(rng.uniform(0, 4, size=(rows, 3)), 1)
+    X[:, 2] = rng.integers(0, 2, size=rows)
     Y = np.sign(np.sin(2 * X[:, :1]) + X[:, 2:] - 0.5)
     tree, dense = learners(PARTS[name], window)
     at = 0

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.sizes import LONG
 
 ROOT = Path(__file__).resolve().parents[2]
 if not (ROOT / "experiments").is_dir():
@@ -128,7 +129,10 @@ def test_neighbours_are_those_of_plain_loops(rng):
         assert found[t] == pytest.approx(np.sort(gaps)[3], rel=1e-5)
 
 
-@pytest.mark.parametrize("name", detection_peers.PEERS)
+PEERS = [n for n in detection_peers.PEERS if LONG or not n.startswith(("isolation", "local"))]
+
+
+@pytest.mark.parametrize("name", PEERS)
 def test_no_peer_sees_what_is_to_come(rng, name):
     X = rng.normal(size=(420, 4))
     other = X.copy()

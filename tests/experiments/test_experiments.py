@@ -147,6 +147,7 @@ def test_the_gaussians_bayes_rule_is_as_good_as_the_text_says(rng):
 # -- small runs ------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_drifting_and_switching():
     pytest.importorskip("matplotlib")
     study = drifting_switching.run(quick=True, n=300, seeds=4)

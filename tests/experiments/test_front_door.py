@@ -81,6 +81,7 @@ def test_a_number_that_is_none_costs_dearly():
 # -- streams and peers -----------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_streams_that_need_no_file_are_there():
     made = {name: front_door_streams.make(name, None) for name in front_door_streams.names()}
     there = {name: stream for name, stream in made.items() if stream is not None}
@@ -149,6 +150,7 @@ def test_what_is_kept_is_not_measured_again_unless_rows_change(rng, tmp_path, mo
     assert len(calls) == 3
 
 
+@pytest.mark.long
 def test_a_tiny_run_makes_every_table(tmp_path):
     names = "River: Phishing;River: ChickWeights;terrain"
     args = front_door.options(["--rows", "150", "--streams", names])

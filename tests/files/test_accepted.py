@@ -41,11 +41,11 @@ def again(model):
     return loaded
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(size(2, 4)))
 def test_any_model_and_any_call(part, record_property):
     """Parameters in every form, rows, labels, weights and times of every kind."""
     found = Counter()
-    for i in range(size(30, 400)):
+    for i in range(size(30, 400, plain=100)):
         found += accepted.trial(f"{part}-{i}")
     record_property("counts", dict(found))
     assert found["calls accepted"] > found["calls refused"] / 2 > 10, found
@@ -166,6 +166,10 @@ def test_no_model_counts_beyond_what_a_file_holds(model, rng):
     _, held, tensors = container.unpack(files.dumps(model))
     for name in [n for n in held["state"] if n.endswith(".t")]:
         held["state"][name] = 2**53 - 2
+    for name in [n for n in tensors if ".following." in n]:  # the first rows are long gone
+        last = (2**53 - 2) % 256 if name.endswith(".rows") else 0
+        if not name.endswith(".born"):
+            tensors[name] = np.resize(tensors[name], (last, *tensors[name].shape[1:]))
     if "learner.whole" in tensors:
         tensors["learner.whole"] = tensors["learner.whole"].copy()
         tensors["learner.whole"][[0, 4]] += 2**52 - 31  # rows, and those that were let in late

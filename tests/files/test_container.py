@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from helpers.corrupted import sealed
 from helpers.fingerprint import fingerprint
+from helpers.sizes import size
 
 import onkel
 from onkel import KernelClassifier, files
@@ -146,7 +147,7 @@ while True:
 def test_a_killed_process_leaves_a_whole_file(tmp_path):
     path = tmp_path / "m"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    for i in range(4):
+    for i in range(size(2, 4)):
         process = subprocess.Popen(
             [sys.executable, "-c", KILLED, path], env=env, stdout=subprocess.PIPE
         )

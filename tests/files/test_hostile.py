@@ -36,7 +36,7 @@ def test_damaged_files_are_refused(name, dice):
 def test_forged_files_are_refused_or_harmless(name, dice):
     data, rows = SAMPLES[name]
     refused = [
-        corrupted.check_forged(corrupted.forged(data, dice), rows) for _ in range(size(80, 200))
+        corrupted.check_forged(corrupted.forged(data, dice), rows) for _ in range(size(20, 200))
     ]
     assert np.mean(refused) > 0.5
     assert not corrupted.check_forged(data, rows)
@@ -195,6 +195,8 @@ FORGED_MIXTURES = [
     ("odds", put(feature_names=["a", "b"]), "feature_names must be one per feature"),
     ("means", reshaped("learner.blend.usual", lambda a: a[:1]), "usual must have shape .2."),
     ("means", set_at("learner.blend.usual", 0, -1.0), "usual must be at least 0"),
+    ("means", set_at("learner.blend.own", 0, np.nan), "own must be finite"),
+    ("means", set_at("learner.blend.squares", (0, 0), -1.0), "squares must be at least 0"),
     ("means", put(flat=True), "flat does not fit 2 targets"),
 ]  # fmt: skip
 
@@ -219,6 +221,24 @@ FORGED_DETECTORS = [
 ]  # fmt: skip
 
 TERMS = "learner.terms."
+FOLLOWING, WIDTHS = "learner.following.", "learner.intervals."
+FORGED_SQUARES = [
+    ("squares", set_at("learner.cov", 0, -1.0), "cov must be positive definite"),
+    ("squares", set_at("learner.cov", 1, 1e5), "cov must be positive definite"),
+    ("squares", set_at("learner.cov", 0, 1e7), "cov must be positive definite"),
+    ("squares", set_at("learner.cov", 0, np.nan), "cov must be finite"),
+    ("squares", reshaped("learner.cov", lambda a: a[:-1]), "cov must have shape"),
+    ("squares", reshaped(FOLLOWING + "rows", lambda a: a[:-1]), "rows must have shape"),
+    ("squares", reshaped(FOLLOWING + "targets", lambda a: a[1:]), "targets must have shape"),
+    ("squares", reshaped(FOLLOWING + "more", lambda a: -a - 1), "more must be at least 0"),
+    ("squares", reshaped(FOLLOWING + "born", lambda a: a[1:]), "born must tell a trial"),
+    ("squares", reshaped(FOLLOWING + "born", lambda a: a + 91), "born must tell a trial"),
+    ("grown", reshaped(FOLLOWING + "rows", lambda a: np.tile(a, (9, 1))), "rows must be fewer"),
+    ("grown", reshaped(FOLLOWING + "targets", lambda a: np.zeros((999, 1))), "rows must be fewer"),
+    ("squares", reshaped("learner.map.points", lambda a: np.tile(a, (2, 1))), "at most 6"),
+    ("squares", set_at(WIDTHS + "state", (0, 0), 1e9), "is not that of intervals"),
+    ("squares", reshaped("learner.theta", lambda a: a[:, 1:]), "theta must have shape"),
+]
 FORGED = [
     ("classifier", put(learner__terms__head=64), r"terms.head must be a whole number from 0 to 63"),
     ("classifier", put(learner__terms__head=-1), "terms.head"),
@@ -333,6 +353,7 @@ FORGED = [
     ("classifier", setting("loss", {"part": "loss/none", "parameters": {}}), "makes no sense"),
     ("linear", setting("expansion", {"part": "expansion/centers", "parameters": {"centers": 3}}),
      "must hold"),
+    *FORGED_SQUARES,
     *FORGED_MIXTURES,
     *FORGED_DETECTORS,
 ]  # fmt: skip

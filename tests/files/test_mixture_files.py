@@ -49,7 +49,7 @@ def regressors(**more):
 
 BANKS = {"classification": classifiers, "regression": regressors}
 MIXTURES = {"classification": Classifier, "regression": Regressor}
-CALLS = (1, 1, 3, 1, 20, 64, 1, 1, 150, 70, 1, 8)
+CALLS = (1, 1, 3, 1, 20, 64, 1, 1, size(70, 150), 70, 1, 8)
 
 
 def stream(rng, task, dtype="float64"):
@@ -96,8 +96,13 @@ def again(model, **own):
 
 
 @pytest.mark.parametrize("task", BANKS)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("bank", ["default", "own"])
+@pytest.mark.parametrize(
+    ("dtype", "bank"),
+    size(
+        [("float32", "default"), ("float64", "own")],
+        [(d, b) for d in ("float32", "float64") for b in ("default", "own")],
+    ),
+)
 def test_a_run_cut_between_any_two_calls(task, dtype, bank, rng):
     """Saved and loaded before every call: if bits agree after each, any single cut does too."""
     X, y = stream(rng, task, dtype)

@@ -11,6 +11,7 @@ import threading
 import numpy as np
 import pytest
 from helpers.fingerprint import fingerprint
+from helpers.sizes import size
 
 import onkel
 from onkel import (
@@ -146,7 +147,7 @@ def test_texts(expansion, average, length, rng):
         KernelClassifier(**made, average=average),
         KernelClassifier(**made, average=average),
     )
-    for i in range(0, 60, 4):
+    for i in range(0, size(32, 60), 4):
         cut = again(cut)
         shown = [m.predict_then_learn(texts[i : i + 4], y[i : i + 4]) for m in (whole, cut)]
         assert fingerprint(shown[0]) == fingerprint(shown[1])
@@ -183,7 +184,7 @@ def test_trees_of_several_levels(terms, split, rng):
     X, y = rng.uniform(size=(2400, 2)), rng.normal(size=2400)
     made = {"kernel": kernel, "expansion": expansions.Tree(terms=terms), "scale": False}
     whole, cut = KernelRegressor(**made), KernelRegressor(**made)
-    for i in range(0, 2400, 400):
+    for i in range(0, size(1200, 2400), 400):
         cut = again(cut, **(own if split == "own" else {}))
         for m in (whole, cut):
             m.partial_fit(X[i : i + 400], y[i : i + 400])
@@ -227,7 +228,7 @@ def test_forgetting_by_the_clock(kind, memory, rng):
     X, y = rng.normal(size=(120, 2)), rng.integers(0, 2, 120)
     time = np.cumsum(rng.exponential(3.0, size=120))
     whole, cut = (kind(rule=rules.Norma(memory=memory)) for _ in range(2))
-    for i in range(0, 120, 8):
+    for i in range(0, size(56, 120), 8):
         cut = again(cut)
         for m in (whole, cut):
             m.partial_fit(X[i : i + 6], y[i : i + 6], time=time[i : i + 6])
@@ -383,7 +384,7 @@ model.save(sys.argv[1])
 """
 
 
-@pytest.mark.parametrize("expansion", ["window", "tree", "centers"])
+@pytest.mark.parametrize("expansion", size(["window"], ["window", "tree", "centers"]))
 def test_the_two_cores_read_each_others_files(expansion, rng, tmp_path):
     pure = os.environ.get("ONKEL_PURE", "") not in ("", "0")
     if pure and onkel.core.BACKEND != "numpy":

@@ -146,9 +146,10 @@ def test_names_in_files_do_not_change():
                    "matern", "polynomial", "product", "scaled", "spectrum", "spline", "sum"],
         "loss": ["absolute", "epsilon_insensitive", "exponential", "huber", "least_squares",
                  "logistic", "novelty", "soft_margin", "squared"],
-        "rule": ["alma", "norma", "perceptron", "projection", "romma"],
+        "rule": ["alma", "norma", "perceptron", "projection", "rls", "romma"],
         "expansion": ["centers", "tree", "weights", "window"],
         "schedule": ["constant", "horizon", "inverse_sqrt", "power", "regularized"],
+        "columns": ["columns"],
     }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
-from helpers.on_gpu import DEVICE, torch
+from helpers.on_gpu import DEVICE, INTERPRETED, torch
 from helpers.sizes import size
 
 import onkel
@@ -30,11 +30,12 @@ from onkel.core.layout import Field
 from onkel.gpu import devices, memory
 from onkel.gpu.bank import GpuBank
 from onkel.gpu.programs import encode, packed
+from onkel.learner import relevance, term_learner
 
 Window, Norma = expansions.Window, rules.Norma
 WIDE, NARROW, GAUSS = kernels.Laplacian(0.25), kernels.Laplacian(1.0), kernels.Gaussian(0.5)
 MIXED = kernels.Gaussian(0.5) * kernels.Laplacian(0.1)
-ROWS = size(40, 200)
+ROWS = size(24, 60 if INTERPRETED else 200)
 
 
 def classifiers(terms=10_000, **more):
@@ -95,6 +96,7 @@ def same_answers(a, b, X, tolerance=1e-4):
     assert np.abs(want - got).max() < tolerance * np.abs(want).max()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("task", BANKS)
 def test_as_on_the_cpu(task, rng):
     """Answers before each row, the members' state, answers afterwards; members with terms there."""
@@ -108,13 +110,14 @@ def test_as_on_the_cpu(task, rng):
     same_answers(a, b, X)
 
 
-@pytest.mark.parametrize("cap", size([17], [13, 64]))
+@pytest.mark.long
+@pytest.mark.parametrize("cap", [13, 64])
 def test_a_full_ring_lets_the_oldest_go(cap, rng):
     """A sixteenth at once, at the row that fills it, however the rows are cut into calls."""
-    X, y = stream(rng, "classification", size(24, ROWS))
+    X, y = stream(rng, "classification", cap + 24 if INTERPRETED else ROWS)
     X = (X - [0, 0, 50]) / [1, 1, 7]
     a, b = both("classification", terms=cap, scale=False)
-    for cut in np.split(np.arange(len(X)), size([8], [1, 8, 43])):
+    for cut in np.split(np.arange(len(X)), [1, 8, 31]):
         for model in (a, b):
             model.partial_fit(X[cut], y[cut])
         assert a.n_terms_ == b.n_terms_ < cap
@@ -122,9 +125,10 @@ def test_a_full_ring_lets_the_oldest_go(cap, rng):
     same_answers(a, b, X)
 
 
+@pytest.mark.long
 def test_a_member_that_is_wiped_out_holds_no_other_up(rng):
     """One shrinks to 0 at its first row, one becomes tiny soon: all go on from the same row."""
-    X, y = stream(rng, "classification", size(20, 60))
+    X, y = stream(rng, "classification", 60)
     X = (X - [0, 0, 50]) / [1, 1, 7]
     short = [Norma(learning_rate=schedules.InverseSqrt(1.0), regularization=1.0),
              Norma(memory=2), Norma(0.5), Norma(learning_rate=0.5, regularization=1.9)]  # fmt: skip
@@ -140,13 +144,14 @@ def test_a_member_that_is_wiped_out_holds_no_other_up(rng):
     same_answers(a, b, X)
 
 
+@pytest.mark.long
 def test_classes_appear_late(rng):
     """Columns more for every member; weights of 0 are looked at only."""
     X, _ = stream(rng, "classification")
     y = rng.integers(0, 2, len(X))
     y[15:] += rng.integers(0, 2, len(X) - 15)
     weight = np.where(np.arange(len(X)) % 7 == 3, 0.0, 1.0)
-    a, b = both("classification", terms=size(30, 90))
+    a, b = both("classification", terms=90)
     for cut in (slice(0, 20), slice(20, None)):
         for model in (a, b):
             model.partial_fit(X[cut], y[cut], sample_weight=weight[cut])
@@ -155,6 +160,7 @@ def test_classes_appear_late(rng):
     assert a.class_count_ == b.class_count_
 
 
+@pytest.mark.long
 def test_missing_values(rng):
     X, y = stream(rng, "regression")
     X[5::9, 1] = np.nan
@@ -165,6 +171,7 @@ def test_missing_values(rng):
     same_answers(a, b, X)
 
 
+@pytest.mark.long
 def test_tensors_are_used_in_place(rng):
     """The same bits; those who live on the CPU get them there."""
     X, y = stream(rng, "regression")
@@ -175,10 +182,11 @@ def test_tensors_are_used_in_place(rng):
     assert np.array_equal(a.predict(X), b.predict(put[0]))
 
 
+@pytest.mark.long
 def test_files_and_moves(rng, tmp_path):
     """Saved and loaded, the same bits; from the device to the CPU and back, the same model."""
-    X, y = stream(rng, "classification", size(40, 60))
-    model = Classifier(members=classifiers(30), device="cuda").partial_fit(X[:20], y[:20])
+    X, y = stream(rng, "classification", 36)
+    model = Classifier(members=classifiers(25), device="cuda").partial_fit(X[:20], y[:20])
     model.save(tmp_path / "model")
     again = onkel.load(tmp_path / "model")
     assert again.device == "cuda" and isinstance(again._learner.parts[-1][0], GpuBank)
@@ -198,6 +206,7 @@ def test_files_and_moves(rng, tmp_path):
         answers = moved._learner.answers(X)
 
 
+@pytest.mark.long
 def test_no_gpu_where_a_file_is_read(rng, monkeypatch):
     """It goes on on the CPU, and says so."""
     X, y = stream(rng, "classification", 12)
@@ -210,7 +219,8 @@ def test_no_gpu_where_a_file_is_read(rng, monkeypatch):
     assert np.abs(again._learner.answers(X) - model._learner.answers(X)).max() < 1e-5
 
 
-@pytest.mark.parametrize("alone", size([False], [True, False]))
+@pytest.mark.long
+@pytest.mark.parametrize("alone", [True, False])
 def test_a_refused_call_changes_no_member(alone, rng):
     """A member runs away, in the bank or beside it: all are as they were, bit for bit."""
     X, y = stream(rng, "regression")
@@ -224,6 +234,7 @@ def test_a_refused_call_changes_no_member(alone, rng):
     assert files.dumps(model) == before
 
 
+@pytest.mark.long
 def test_out_of_memory_is_refused(rng, monkeypatch):
     """With the arithmetic, before anything is changed."""
     X, y = stream(rng, "classification", 30)
@@ -258,6 +269,7 @@ def test_what_is_refused(rng):
     assert {part.settings.device for part, _ in auto._learner.parts} == {"cpu"}
 
 
+@pytest.mark.long
 def test_a_member_that_shares_with_nobody_lives_there_too(rng):
     """One with a norm to keep, one with an age: each by itself, on the device."""
     X, y = stream(rng, "classification", 24)
@@ -285,3 +297,17 @@ def test_functions_are_launched_with_those_that_read_the_same():
     assert [p.which for p in found] == [(0, 4), (1,), (1,), (1, 2), (3,)]
     assert max(len(p.columns) for p in found) <= 32
     assert [p.constants["KERNELS"] for p in found] == [2, 1, 1, 2, 1]
+
+
+@pytest.mark.long
+def test_columns_count_as_they_do_on_the_cpu(rng, monkeypatch):
+    monkeypatch.setattr(relevance, "EARLY", [16, 24, 36])
+    monkeypatch.setattr(term_learner, "FEWEST", 8)
+    X = rng.normal(size=(40, 4)).astype("f4")
+    y = np.sin(2 * X[:, 1])
+    host, far = (Regressor(device=place).partial_fit(X, y) for place in ("cpu", "cuda"))
+    assert np.ptp(host.relevance_) > 0.1
+    np.testing.assert_allclose(far.relevance_, host.relevance_, rtol=1e-3)
+    again = files.loads(files.dumps(far))
+    assert np.array_equal(again.relevance_, far.relevance_)
+    assert np.array_equal(far.to("cpu").relevance_, again.relevance_)

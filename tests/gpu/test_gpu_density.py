@@ -75,7 +75,7 @@ def agree(a, b, rows):
     return members, theirs
 
 
-@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize("name", size(["tied", "one feature"], STREAMS))
 def test_as_on_the_cpu(name, rng):
     """Every view, joined score and log p; what is learned is the same, bit for bit."""
     X = stream(rng, ROWS, *STREAMS[name])
@@ -85,7 +85,7 @@ def test_as_on_the_cpu(name, rng):
     assert files.dumps(a) == files.dumps(b.to("cpu"))
 
 
-@pytest.mark.parametrize("ask", ASKED)
+@pytest.mark.parametrize("ask", size(ASKED[1:2], ASKED))
 def test_all_that_only_judges(ask, rng):
     """The same answers, and rows learned afterwards are seen by the next block."""
     X = stream(rng, 2000, 3, 0.8)
@@ -284,6 +284,7 @@ def test_out_of_memory_is_refused(rng, monkeypatch):
         b.score_samples(X)
 
 
+@pytest.mark.long
 def test_parameters(rng):
     """A clone has the device and nothing else."""
     base = pytest.importorskip("sklearn.base")

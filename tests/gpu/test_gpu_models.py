@@ -28,7 +28,7 @@ from onkel.core.layout import Field
 from onkel.gpu import devices, memory
 from onkel.gpu.device_terms import DeviceTerms
 
-ROWS = 90
+ROWS = size(28, 90)
 Window, Norma = expansions.Window, rules.Norma
 BY_T = schedules.InverseSqrt
 MODELS = {
@@ -41,7 +41,7 @@ MODELS = {
          "expansion": Window(growth=0.4), "scale": False},
     ),
     "five_terms": (KernelClassifier, {"expansion": Window(5)}),
-    "age": (KernelClassifier, {"expansion": Window(20, age=30)}),
+    "age": (KernelClassifier, {"expansion": Window(size(12, 20), age=size(16, 30))}),
     "projection": (
         KernelClassifier, {"rule": "projection", "kernel": kernels.Polynomial(degree=2)}
     ),
@@ -56,7 +56,7 @@ MODELS = {
 }  # fmt: skip
 SLOW = ("wiped", "short_memory", "growth")
 """Blocks of very few rows, which an interpreter takes its time for."""
-QUICK = ("age", "regressor", "detector")
+QUICK = ("age",)
 OUTPUT = {KernelClassifier: "decision", KernelRegressor: "prediction", NoveltyDetector: "score"}
 
 
@@ -93,7 +93,7 @@ def test_as_on_the_cpu(name, rng):
     """Scores before each row, the state, predictions afterwards."""
     kind, own = MODELS[name]
     args = rows_of(rng, kind, gaps=name == "gaps")
-    few = 36 if name in SLOW else size(45, ROWS)
+    few = 36 if name in SLOW else ROWS
     args = tuple(a[:few] for a in args)
     (a, b), (want, got) = on_both(kind, own, args)
     assert np.abs(want - got).max() < 1e-4 * np.abs(want).max()
@@ -153,6 +153,7 @@ def test_blocks_of_any_size(rng):
     assert np.abs(want - plain).max() < 1e-3 * np.abs(want).max()
 
 
+@pytest.mark.long
 def test_tensors_are_used_in_place(rng):
     """Rows, targets and weights on the device give the same bits."""
     X, y = rows_of(rng, KernelRegressor)
@@ -164,16 +165,18 @@ def test_tensors_are_used_in_place(rng):
     assert np.array_equal(a.predict(X), b.predict(put[0]))
 
 
+@pytest.mark.long
 def test_files_and_moves(rng, tmp_path):
     """Saved and loaded, the same bits; from the device to the CPU and back, the same model."""
     X, y = rows_of(rng, KernelClassifier)
-    model = KernelClassifier(device="cuda", expansion=Window(50))
-    model.partial_fit(X[:60], y[:60])
+    model = KernelClassifier(device="cuda", expansion=Window(size(20, 50)))
+    half = 2 * ROWS // 3
+    model.partial_fit(X[:half], y[:half])
     model.save(tmp_path / "model")
     again = onkel.load(tmp_path / "model")
     assert type(again._learner) is type(model._learner) and again.device == "cuda"
     for m in (model, again):
-        m.partial_fit(X[60:], y[60:])
+        m.partial_fit(X[half:], y[half:])
     assert np.array_equal(model.decision_function(X), again.decision_function(X))
     want = model.decision_function(X)
     moved = again.to("cpu")
@@ -187,7 +190,7 @@ def test_files_and_moves(rng, tmp_path):
 def test_a_model_of_the_cpu_moves_to_the_device(rng):
     """In double precision, in a ring that has turned, with a late class."""
     X, y = rows_of(rng, KernelClassifier)
-    model = KernelClassifier(expansion=Window(40)).partial_fit(X.astype(float), y)
+    model = KernelClassifier(expansion=Window(size(20, 40))).partial_fit(X.astype(float), y)
     want = model.decision_function(X)
     model.to("cuda")
     assert np.abs(model.decision_function(X) - want).max() < 1e-4 * np.abs(want).max()
@@ -195,6 +198,7 @@ def test_a_model_of_the_cpu_moves_to_the_device(rng):
     assert list(model.classes_) == [-1, 1, 7]
 
 
+@pytest.mark.long
 def test_no_gpu_where_a_file_is_read(rng, monkeypatch):
     """It goes on on the CPU, and says so."""
     X, y = rows_of(rng, KernelClassifier)
@@ -237,6 +241,7 @@ def test_a_step_that_runs_away_is_refused(rng):
     assert files.dumps(model) == before
 
 
+@pytest.mark.long
 def test_out_of_memory_is_refused(rng, monkeypatch):
     """With the arithmetic, before anything is changed."""
     X, y = rows_of(rng, KernelClassifier)
@@ -250,6 +255,7 @@ def test_out_of_memory_is_refused(rng, monkeypatch):
     assert files.dumps(model) == before
 
 
+@pytest.mark.long
 def test_out_of_memory_at_a_refresh_is_refused(rng, monkeypatch):
     """The rows were learned already: the same words, and the model as it was."""
     X, y = rows_of(rng, KernelClassifier)
@@ -266,6 +272,7 @@ def test_out_of_memory_at_a_refresh_is_refused(rng, monkeypatch):
     assert files.dumps(model) == before
 
 
+@pytest.mark.long
 def test_explain_and_diagnostics(rng):
     """As on the CPU."""
     X, y = rows_of(rng, KernelClassifier)

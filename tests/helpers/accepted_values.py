@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from onkel import Columns
+
 Values = tuple[Any, ...]
 
 
@@ -37,13 +39,15 @@ FIELDS: dict[str, Values] = {
     # estimators
     "nu": (*number(0.05, 0.5), 0.999, 1e-9, 1e-300),
     "support": (None, 0.5, 0.3, np.float32(0.6)),
-    "scale": FLAG, "average": FLAG, "learn_alerts": FLAG,
+    "scale": FLAG, "average": FLAG, "learn_alerts": FLAG, "relevance": FLAG,
     "fit_intercept": (*FLAG, "auto", np.str_("auto")),
     "passes": whole(1, 2),
+    "columns": (None, None, {}, {"x0": "category"}, Columns({"x1": "number"}), {"x9": "text"}),
     "missing": ("error", "mean", np.str_("mean")),
     "warmup": (*whole(0, 3, 50), None, 2**62),
     "recent": (*whole(1, 10, 1000), 2**31),
     "n_jobs": (None, *whole(1, 2), -1, -1.0, 0),
+    "bits": (*whole(0, 3, 14), 20),
     "p": (2, 2.0, *number(3.5), 40, 1e3),
     "class_weight": (None, "balanced", {0: 2.0, 1: 0.5}, {"a": 1e308}, {}, {1: 0}),
     "share": (0, 0.0, *number(0.5), 0.999999, 5e-324),
@@ -70,6 +74,7 @@ FIELDS: dict[str, Values] = {
     "regularizer": (2, *number(1.0, 3.0), abs), "track_norm": FLAG,
     "radius": (None, *number(0.5), 1, math.inf, 1e-300), "approximation": (None, *number(0.9), 1),
     "aggressive": FLAG, "theta": (0, *number(0.5)), "mu": (1, *number(0.5)),
+    "ridge": (*number(1e-6, 1.0), 1, 1e-12, 1e12),
     "bound": (1, *number(2.0)), "trials": whole(1, 100),
     "constant rate": (1, *number(0.5)), "inverse_sqrt rate": (1, *number(0.5)),
     "regularized regularization": (1, *number(0.5)),
@@ -78,9 +83,9 @@ FIELDS: dict[str, Values] = {
     "window terms": (*whole(1, 5, 64, 65), None, "auto", 2**62),
     "tree terms": (*whole(1, 5, 64, 65), None, "auto", 2**62),
     "age": (None, *whole(1, 30), 2**62), "tolerance": (None, 0.1, 1e-9),
-    "growth": (None, *number(0.25)),
+    "growth": (None, *number(0.25)), "budget": ("oldest", "smallest", "merge", "project"),
     "centers": (*whole(1, 3, 5), np.eye(2), [[0.0, 1.0], [1.0, 0.0]], [[1e100, 0], [0, 1]]),
-    "sample": (None, *whole(10, 40)),
+    "sample": (None, *whole(10, 40)), "linear": FLAG,
     # series
     "lags lags": whole(0, 1, 3), "lags shape": whole(0, 1, 4), "lags differences": FLAG,
     "lags roughness": whole(0, 1, 8), "lags forecast": whole(0, 2),

@@ -82,6 +82,8 @@ def samples() -> dict[str, tuple[bytes, Any]]:
             ),
             X,
         ),
+        "squares": (_squares(6).partial_fit(X, y), X),
+        "grown": (_squares(3).partial_fit(np.tile(X, (4, 1)), np.tile(y, 4)), X),
         "linear": (LinearClassifier(p=3.0, scale=False).partial_fit(X, labels), X),
         "weights": (LinearRegressor(average=True).partial_fit(X, X), X),
         "texts": (KernelClassifier(kernel="spectrum").partial_fit(texts, labels[:15]), texts),
@@ -89,6 +91,11 @@ def samples() -> dict[str, tuple[bytes, Any]]:
         **_detectors(X),
     }
     return {name: (files.dumps(model), rows) for name, (model, rows) in made.items()}
+
+
+def _squares(centres: int) -> Any:
+    """Return a model of second order, whose centres follow the rows."""
+    return KernelRegressor("gaussian", "squared", "rls", expansions.Centers(centres, linear=True))
 
 
 def _detectors(X: Any) -> dict[str, tuple[Any, Any]]:

@@ -59,6 +59,9 @@ def models() -> dict[str, tuple[Any, Any, Any]]:
             KernelRegressor(kernels.Gaussian(0.7), rule=rules.Norma(track_norm=True)),
             X.astype("f4"), np.column_stack([y, -y]),
         ),
+        "regressor_squares": (
+            KernelRegressor(rule="rls", expansion=expansions.Centers(10, linear=True)), X, y
+        ),
         "regressor_tree": (KernelRegressor(additive, expansion=expansions.Tree(age=30)), X, y),
         "density_detector": (Detector(nu=0.1, terms=20, warmup=30, recent=20), X[:, :1], y),
         "detector": (NoveltyDetector(nu=0.1, warmup=10, recent=20), X, y),

@@ -68,10 +68,11 @@ class Twins:
     outputs: int
     dtype: Any
     twin: Any
+    apart: tuple[float, ...] = ()
 
     def learner(self) -> Learner:
         """A fresh learner of the product."""
-        return start(self.settings, 3, self.outputs, self.dtype)
+        return start(self.settings, len(self.apart) + 3, self.outputs, self.dtype, self.apart)
 
 
 def build(case: dict[str, Any]) -> Twins:
@@ -137,6 +138,30 @@ def build_primal(case: dict[str, Any]) -> Twins:
         intercept=case["rule"] in DESCENTS, average=case["average"],
     )  # fmt: skip
     return Twins(settings, case["outputs"], np.dtype(case["dtype"]), twin)
+
+
+APART = (1.4, 0.3, 2.0)
+"""Of the codes in front of the numbers."""
+
+
+def build_hashed(case: dict[str, Any], bits: int = 4) -> Twins:
+    """Return the linear learner on codes and numbers, and its twin."""
+    rule, loss, naive_rule = _primal_rule({**case, "p": 2.0})
+    twin = naive.Hashed(
+        rule=naive_rule, memory=rule.bind(loss).memory, apart=APART, buckets=2**bits,
+        **{**_state(case, loss), "intercept": case["rule"] in DESCENTS},
+    )  # fmt: skip
+    settings = Settings(
+        kernels.Linear(), loss, rule, expansions.Weights(bits=bits), scale=case["scale"],
+        intercept=case["rule"] in DESCENTS, average=case["average"],
+    )  # fmt: skip
+    return Twins(settings, case["outputs"], np.dtype(case["dtype"]), twin, APART)
+
+
+def with_codes(X: Any, rng: np.random.Generator) -> Any:
+    """Return rows with codes in front: few values, many, and one that tells of a number."""
+    codes = [rng.integers(0, 4, len(X)), rng.integers(0, 2**24, len(X)), X[:, 0] > 0]
+    return np.column_stack([*codes, X])
 
 
 def _primal_rule(case: dict[str, Any]) -> tuple[Any, Any, Any]:

@@ -6,13 +6,14 @@ import naive
 import numpy as np
 import pytest
 from helpers import cases
+from helpers.sizes import size
 
 from onkel import KernelClassifier, KernelRegressor, kernels
 
 
 @pytest.mark.parametrize("name", cases.KERNELS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("features", [1, 3, 4, 5, 70])
+@pytest.mark.parametrize("features", size([1, 4, 70], [1, 3, 4, 5, 70]))
 def test_matrix_equals_formula(rng, name, dtype, features):
     kernel, truth = cases.KERNELS[name]
     if name == "additive" and features != 3:

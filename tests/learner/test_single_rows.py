@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 
 import numpy as np
 import pytest
 from helpers import cases
 from helpers.agreement import name_of
-from helpers.sizes import some
+from helpers.sizes import size, some
 
 from onkel import (
     KernelClassifier,
@@ -235,11 +236,12 @@ def test_ages_and_windows_in_the_lane(rng, case):
     if case["average"] or case["kernel"] == "function":
         pytest.skip("not for the fast lane")
     twins = cases.build(case)
-    X, Y = cases.stream(case, rng, 600)
+    rows = size(300, 600, plain=300)
+    X, Y = cases.stream(case, rng, rows)
     lane, slow = twins.learner(), twins.learner()
     slow.in_lane = False
-    a, _ = lane.learn(X, Y, np.ones(600))
-    b, _ = slow.learn(X, Y, np.ones(600))
+    a, _ = lane.learn(X, Y, np.ones(rows))
+    b, _ = slow.learn(X, Y, np.ones(rows))
     if not np.array_equal(lane.state[:, 11], slow.state[:, 11]):
         pytest.skip("a decision lay within rounding of its threshold")
     tolerance = 1e-9 if case["dtype"] == "float64" else 1e-3
@@ -285,7 +287,10 @@ def test_threads_change_no_bit(rng, dtype):
     assert results[0] == results[1] == results[2]
 
 
-@pytest.mark.parametrize("window", [{"terms": 600}, {"age": 650}, {"terms": None}], ids=repr)
+WIDE = [{"terms": 600}, {"age": 650}, {"terms": None}]
+
+
+@pytest.mark.parametrize("window", size(WIDE[:1], WIDE), ids=repr)
 def test_several_tiles_at_a_time_equal_rows_one_by_one(rng, window):
     X = rng.normal(size=(1000, 1000))
     y = np.sin(X[:, :1])
@@ -339,8 +344,13 @@ def test_single_rows_follow_data_that_leave_their_centre(rng, step):
     assert abs(float(single._learner.frame.center[0]) - float(X[-1, 0])) < 50.0 * 200
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("memory", [20.0, 1e5])
+@pytest.mark.parametrize(
+    ("dtype", "memory"),
+    size(
+        [(np.float64, 20.0), (np.float32, 1e5)],
+        [*itertools.product([np.float64, np.float32], [20.0, 1e5])],
+    ),
+)
 def test_many_terms_and_many_folds(rng, dtype, memory):
     """More panels than stay in one sum, and scales that fall far within a call."""
     X = rng.normal(size=(5000, 2)).astype(dtype)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers.sizes import size
 
 from onkel import (
     Classifier,
@@ -302,7 +303,8 @@ def test_members_that_learned_before_one_failed_are_put_back(rng, rows, calls):
 @pytest.mark.parametrize("rows", [1, 2])
 def test_a_refused_call_leaves_no_more_room_than_there_was(rng, members, rows):
     """Arrays that are full grow before rows are looked at: not those of the model itself."""
-    X, y = rng.normal(size=(200, 3)), rng.integers(0, 2, 200)
+    many = size(100, 200)
+    X, y = rng.normal(size=(many, 3)), rng.integers(0, 2, many)
     bank = [
         KernelClassifier(kernels.Polynomial(3), rule=rules.Norma(memory=m)) for m in (100, 1000)
     ]

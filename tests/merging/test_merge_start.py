@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from onkel import (
+    Detector,
     KernelClassifier,
     KernelRegressor,
     LinearRegressor,
@@ -45,6 +46,16 @@ def test_what_the_start_had_counted_counts_once(make, rng):
             new = [p.diagnostics_[key] - start.diagnostics_[key] for p in parts]
             total = start.diagnostics_[key] + sum(new)
             assert whole.diagnostics_[key] == pytest.approx(total, rel=1e-6, abs=1e-9)
+
+
+def test_young_detectors_of_one_start(rng):
+    """Their samples hold more rows than they have seen together."""
+    X = rng.normal(size=(300, 2))
+    start = Detector().partial_fit(X[:200])
+    parts = [start, copy.deepcopy(start).partial_fit(X[200:])]
+    whole = merge(parts, start=start)
+    assert whole.t_ == 300
+    assert np.isfinite(whole.partial_fit(X).score_samples(X)).all()
 
 
 @pytest.mark.parametrize("case", sorted({*CASES} - {"classifier, by age", "mixture"}))

@@ -7,7 +7,9 @@ Kernels are functions of two single rows. The formulas are the papers': Kivinen,
 ALMA Gentile's (2001). Their misprints are corrected; docs/paper_*.md list them.
 """
 
+from .budgets import Budgeted
 from .chances import Chances
+from .codes import CodedNorma, on_codes, one_hot
 from .features import filled, known_before
 from .intervals import intervals
 from .kernels import (
@@ -26,11 +28,12 @@ from .kernels import (
     spline,
 )
 from .learner import Learner, Norma
+from .least_squares import LeastSquares, inverse, ridge_solution
 from .losses import COMPARING, TINY, judge
 from .means import Means
 from .merge import interleaved, merged, pooled, total_bound
 from .mixture import Bank, best_path, fixed_share
-from .primal import Coefficient, Primal, kappa, link, over_centres, p_norm
+from .primal import Coefficient, Hashed, Primal, bucket, kappa, link, over_centres, p_norm
 from .rules import ByClock, Descent, Rule, alma, alma_self_tuning, perceptron, projection, romma
 from .windows import Moments, age, growth, growth_t0_by_scan, is_refresh, tolerance_age
 
@@ -38,11 +41,15 @@ __all__ = [
     "COMPARING",
     "TINY",
     "Bank",
+    "Budgeted",
     "ByClock",
     "Chances",
+    "CodedNorma",
     "Coefficient",
     "Descent",
+    "Hashed",
     "Learner",
+    "LeastSquares",
     "Means",
     "Moments",
     "Norma",
@@ -54,6 +61,7 @@ __all__ = [
     "alma",
     "alma_self_tuning",
     "best_path",
+    "bucket",
     "exponential",
     "filled",
     "fixed_share",
@@ -62,6 +70,7 @@ __all__ = [
     "growth_t0_by_scan",
     "interleaved",
     "intervals",
+    "inverse",
     "is_refresh",
     "judge",
     "kappa",
@@ -73,12 +82,15 @@ __all__ = [
     "matern_1d",
     "merged",
     "multiply",
+    "on_codes",
+    "one_hot",
     "over_centres",
     "p_norm",
     "perceptron",
     "polynomial",
     "pooled",
     "projection",
+    "ridge_solution",
     "romma",
     "scaled",
     "spectrum",

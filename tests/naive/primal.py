@@ -120,6 +120,38 @@ class Primal(State):
             self.sum_w[o] = total.tolist()
 
 
+def bucket(column, code, count):
+    """Where the weight of a column's code stands among `count` (a power of two), by a hash.
+
+    A value that is missing has none: -1.
+    """
+    if code == 0:
+        return -1
+    whole = 2**64
+    key = (column * 2**24 + code + 1) * 0x9E3779B97F4A7C15 % whole
+    key = (key ^ key >> 32) * 0xD6E8FEB86659FD93 % whole
+    return (key ^ key >> 32) % count
+
+
+class Hashed(Primal):
+    """Rows [codes | numbers]: 1 at the bucket of (j, code_j), unless that is 0; then the numbers.
+
+    Those that share a bucket add up. ``scale`` standardises the numbers alone.
+    """
+
+    def __init__(self, *, apart, buckets, **primal):
+        super().__init__(**primal)
+        self.apart, self.buckets = apart, buckets
+
+    def features(self, x):
+        """One feature per bucket, and the numbers within the frame."""
+        hot = [0.0] * self.buckets
+        for j in range(len(self.apart)):
+            if x[j] > 0:
+                hot[bucket(j, int(x[j]), self.buckets)] += 1.0
+        return hot + [float(v) for v in self._framed(as_row(x))[len(self.apart) :]]
+
+
 class Coefficient(State):
     """f = sum_j alpha_j k(x_j, .), alpha <- s alpha + a K_X(x): section 7 over m centres.
 

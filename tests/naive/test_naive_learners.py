@@ -7,12 +7,13 @@ import math
 import numpy as np
 import pytest
 from helpers.labelled import feed, labelled
+from helpers.sizes import size
 
 import naive
 
 
 def test_outputs_are_independent(rng):
-    X, y, _ = labelled(rng, 50, 2)
+    X, y, _ = labelled(rng, size(25, 50), 2)
     Y = np.stack([y, -y, np.where(X[:, 0] > 0, 1.0, -1.0)], axis=1)
     for rule in (naive.alma(0.5, 1.0), naive.romma(), naive.projection(radius=1.5)):
         common = {"kernel": naive.gaussian(0.5), "loss": "soft_margin", "rule": rule, "start": 1.0}

@@ -9,7 +9,7 @@ import textwrap
 
 import pytest
 from helpers.river_streams import Cards, messages
-from helpers.sizes import LONG, size, some
+from helpers.sizes import size
 
 pytest.importorskip("river.base", reason="the River face needs River: pip install 'onkel[river]'")
 
@@ -25,7 +25,6 @@ from river import (
 import onkel
 from onkel import expansions, kernels, losses, rules
 from onkel import river as face
-from onkel.core import BACKEND
 
 ADDITIVE = kernels.Additive(kernels.Exponential(), weights="mean")
 MODELS = [
@@ -34,13 +33,15 @@ MODELS = [
                                   face.KernelRegressor, face.LinearRegressor,
                                   face.NoveltyDetector, face.Detector)
       for params in kind._unit_test_params()),
-    *([] if BACKEND == "numpy" else [  # once is enough: they take their time
     face.KernelClassifier(rule="projection"),
+    face.KernelClassifier(rule="rls", expansion=expansions.Centers(10, linear=True)),
+    face.KernelRegressor(rule="rls", expansion=expansions.Centers(10, linear=True)),
+    face.LinearRegressor(rule="rls"),
+    face.LinearClassifier(rule="rls"),
     face.KernelClassifier(expansion=expansions.Centers(10), loss="logistic"),
     face.KernelRegressor(ADDITIVE, expansion="tree"),
     face.KernelRegressor(loss=losses.EpsilonInsensitive(nu=0.1), scale=False, absent="zero"),
     face.NoveltyDetector(kernel=ADDITIVE, expansion="tree"),
-    ]),
 ]  # fmt: skip
 
 
@@ -57,11 +58,11 @@ def no_download(monkeypatch):
     monkeypatch.setattr(datasets, "CreditCard", lambda: Cards(share=0.5))
 
 
-# In a quick run one of each class, but for the linear classifier, which takes them six seconds.
-QUICK = [m for m in MODELS if LONG or not isinstance(m, face.LinearClassifier)]
+# Classifiers take seconds each, minutes in plain NumPy: one is on texts below.
+FEW = [next(m for m in MODELS if isinstance(m, k)) for k in (base.Regressor, base.AnomalyDetector)]
 
 
-@pytest.mark.parametrize("model", some(QUICK, 1, levels=lambda m: [type(m)]), ids=said)
+@pytest.mark.parametrize("model", size(FEW, MODELS, plain=FEW), ids=said)
 def test_rivers_checks(model, no_download):
     names = [check.__name__ for check in river.checks.yield_checks(model)]
     assert not model._unit_test_skips()
@@ -71,7 +72,7 @@ def test_rivers_checks(model, no_download):
     river.checks.check_estimator(model)
 
 
-@pytest.mark.parametrize("on", size([None], [None, "text"]))
+@pytest.mark.parametrize("on", size([None], [None, "text"], plain=[None]))
 def test_rivers_checks_on_texts(on, no_download, monkeypatch):
     """The same checks with a string kernel, on a stream of dicts that hold a text among others."""
     if on is None:

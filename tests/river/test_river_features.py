@@ -84,7 +84,7 @@ def same_length_frame(examples):
 def test_a_dense_model_on_filled_in_rows_says_the_same(rng, name, absent):
     """Also while the moments change: a feature not seen yet is constant, whatever that value."""
     kind, dense_kind, params = MODELS[name]
-    examples, y = coming_and_going(rng, 200)
+    examples, y = coming_and_going(rng, size(110, 200))
     memory = 40 if name == "forgetting" else np.inf
     names, rows = naive.filled(examples, absent, memory)
     model, dense, truth = kind(**params, absent=absent), dense_kind(**params), target(name, y)
@@ -95,7 +95,7 @@ def test_a_dense_model_on_filled_in_rows_says_the_same(rng, name, absent):
         if i and news[-1] == news[-2]:  # what a model does not know yet, it leaves out
             assert score(model, x) == pytest.approx(want[i], rel=1e-8, abs=1e-8), i
         learn(model, x, t)
-    assert list(model.columns) == names
+    assert list(model.features) == names
     np.testing.assert_allclose(
         model.estimator._learner.moments.mean, dense._learner.moments.mean, atol=1e-12
     )
@@ -105,7 +105,7 @@ def test_a_dense_model_on_filled_in_rows_says_the_same(rng, name, absent):
 @pytest.mark.parametrize("scale", [True, False])
 def test_auto_follows_the_number_of_columns(rng, absent, scale):
     """The naive learner with a width that changes when a feature comes: gamma = 1/d, always."""
-    examples, y = coming_and_going(rng, 120)
+    examples, y = coming_and_going(rng, size(70, 120))
     _, rows = naive.filled(examples, absent)
     counts = naive.known_before(examples)
     width = {"d": 1}
@@ -138,17 +138,18 @@ def test_learn_many_is_learn_one_in_a_loop(rng, name, absent, block):
         "novelty": (face.NoveltyDetector, {}),
     }
     kind, params = special[name] if name in special else (MODELS[name][0], MODELS[name][2])
-    examples, y = coming_and_going(rng, 150)
+    rows = size(90, 150)
+    examples, y = coming_and_going(rng, rows)
     truth = target(name, y)
     one, many = kind(**params, absent=absent), kind(**params, absent=absent)
     for x, t in zip(examples, truth, strict=True):
         learn(one, x, t)
     frame = same_length_frame(examples)
-    for start in range(0, 150, block):
+    for start in range(0, rows, block):
         part = frame.iloc[start : start + block]
         rest = [] if name == "novelty" else [truth[start : start + block]]
         many.learn_many(part.dropna(axis=1, how="all"), *rest)
-    assert set(one.columns) == set(many.columns)
+    assert set(one.features) == set(many.features)
     assert one.estimator.n_terms_ == many.estimator.n_terms_
     for x in examples[-30:]:
         assert score(many, x) == pytest.approx(score(one, x), rel=1e-8, abs=1e-8)
@@ -199,7 +200,7 @@ def test_order_of_keys_does_not_matter_and_unknown_features_say_nothing(rng):
     x = {"p": 0.5, "q": -0.5, "r": 1.0}
     assert model.predict_one(x) == pytest.approx(turned.predict_one(x), rel=1e-9)
     assert model.predict_one({**x, "late": 1e9}) == model.predict_one(x)
-    assert list(model.columns) == ["p", "q", "r"]
+    assert list(model.features) == ["p", "q", "r"]
 
 
 def bits(model):
@@ -207,7 +208,7 @@ def bits(model):
 
 
 BAD = [
-    ({"a": "red"}, 1.0, r"Feature 'a' is the text 'red'.*OneHotEncoder"),
+    ({"a": "red"}, 1.0, r"Feature 'a' is the text 'red'.*columns=\{'a': 'category'\}"),
     ({"a": 1.0, "new": "x"}, 1.0, "Feature 'new' is the text"),
     ({"a": float("inf"), "b": 1.0}, 1.0, "Feature 'a' is inf"),
     ({"a": 1.0, "new": float("inf")}, 1.0, "Feature 'new' is inf"),
@@ -228,10 +229,12 @@ def test_a_refused_example_changes_nothing(x, y, message):
     with pytest.raises(ValueError, match=message):
         model.learn_one(x, y)
     assert bits(model) == before
+    if any(isinstance(value, str) for value in x.values()):
+        return  # what a model that begins with it takes
     fresh = face.KernelRegressor()
     with pytest.raises(ValueError, match=message):
         fresh.learn_one(x, y)
-    assert fresh.columns == {}
+    assert fresh.features == {}
 
 
 def test_a_refused_block_changes_nothing(rng):
@@ -271,7 +274,7 @@ def test_a_block_refused_half_way_changes_nothing(rng):
     fresh = face.KernelRegressor()
     with pytest.raises(ValueError, match="y contains NaN"):
         fresh.learn_many(gaps, y)
-    assert fresh.columns == {} and not fresh._ready
+    assert fresh.features == {} and not fresh._ready
 
 
 def test_the_first_block_forgets_as_single_examples_do(rng):
@@ -380,7 +383,7 @@ def test_forgetting_by_the_clock(rng):
         many.learn_many(frame.iloc[part], y[part], t=times[part])
     query = np.array(rows[-20:])
     for model in (one, many):
-        order = [names.index(n) for n in model.columns]
+        order = [names.index(n) for n in model.features]
         got = model.estimator.predict(query[:, order])
         np.testing.assert_allclose(got, want.predict(query), rtol=1e-9)
     with pytest.raises(ValueError, match="give time="):

@@ -92,7 +92,7 @@ def test_the_bank_follows_the_features_that_come():
         model.learn_one(x, x["f0"])
     fresh = onkel.Regressor().partial_fit(np.zeros((1, 10)), [0.0])
     assert repr(model.estimator.members_) == repr(fresh.members_)
-    assert model.estimator.t_ == 300 and len(model.columns) == 10
+    assert model.estimator.t_ == 300 and len(model.features) == 10
     assert sum(model.estimator.weights_) == pytest.approx(1.0)
 
 
@@ -157,4 +157,4 @@ def test_categories_become_columns_on_the_way():
         y = bool(x["amount"] > 0) ^ (x["shop"] in ("s1", "s3"))
         right.append(model.predict_one(x) == y)
         model.learn_one(x, y)
-    assert np.mean(right[300:]) > 0.8 and len(model["Classifier"].columns) == 6
+    assert np.mean(right[300:]) > 0.8 and len(model["Classifier"].features) == 6

@@ -57,7 +57,7 @@ def test_one_hot_unions_and_selections():
     model = (encode + compose.Select("amount")) | face.KernelClassifier(absent="zero")
     accuracy = evaluate.progressive_val_score(rows(1200), model, metrics.Accuracy())
     assert accuracy.get() > 0.85
-    assert len(model["KernelClassifier"].columns) == 8  # 7 shops and the amount
+    assert len(model["KernelClassifier"].features) == 8  # 7 shops and the amount
 
 
 def test_many_classes_that_appear_late():
@@ -252,7 +252,7 @@ def test_one_thread_may_learn_while_others_predict():
     for thread in watchers:
         thread.join()
     assert not troubles
-    assert len(model.columns) == 12
+    assert len(model.features) == 12
 
 
 # -- the same as the scikit-learn face -----------------------------------------------------------

@@ -12,7 +12,7 @@ from onkel import losses, rules
 from onkel.core.layout import Field
 
 ROWS = 70
-ALL = some(cases.pairwise(rule_cases.FACTORS, rule_cases.possible), times=3)
+ALL = some(cases.pairwise(rule_cases.FACTORS, rule_cases.possible))
 PRIMAL = cases.pairwise(rule_cases.PRIMAL_FACTORS, rule_cases.primal_possible)
 TOLERANCE = {"float64": 1e-9, "float32": 2e-3}
 

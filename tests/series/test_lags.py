@@ -69,7 +69,7 @@ def test_few_values_in_any_pieces(values, lags, shape, differences, roughness, a
 @pytest.mark.parametrize("timed", [False, True])
 def test_blocks_give_the_bits_of_single_rows(rng, columns, timed):
     """Past the rows at which a period is looked for, and the first halving of the past."""
-    rows = size(1100, 9000)
+    rows = size(720, 9000, plain=720)
     X = walk(rng, rows, columns) * 0.05 + np.sin(np.arange(rows) * 2 * np.pi / 24)[:, None]
     time = hours(rows) if timed else None
     kinds = dict(lags=2, shape=3, differences=True, season="auto")

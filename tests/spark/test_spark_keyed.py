@@ -273,7 +273,8 @@ BAD = {
     "time's type": ({"time": "device"}, "time: column 'device' is string; accepted are timestamp"),
     "time is no name": ({"time": 3}, "time must be the name of a column"),
     "features": ({"features": ["a", "nobody"]}, "features: there is no column 'nobody'"),
-    "features' type": ({"features": ["device"]}, "features: column 'device' is string"),
+    "features' type": ({"features": ["a", "raw"]}, "features: column 'raw' is binary; numbers, "),
+    "features' list": ({"features": ["a", "list"]}, "features: column 'list' is array<double>"),
     "target": ({"target": "a"}, "a detector learns without a target"),
     "sequence": ({"sequence": "a"}, "sequence: column 'a' is double"),
     "late": ({"late": "maybe"}, "late must be one of"),
@@ -288,7 +289,7 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_arguments_are_told_before_the_query_starts(case, spark):
     change, message = BAD[case]
-    frame = spark.createDataFrame([], SCHEMA)
+    frame = spark.createDataFrame([], f"{SCHEMA}, raw binary, list array<double>")
     options = {"key": "device", "time": "at", "features": FEATURES, **change}
     with pytest.raises((ValueError, TypeError), match=message):
         keyed(frame, detector(), **options)

@@ -72,7 +72,7 @@ def test_every_partition_is_read(cluster, rng) -> None:
 
 def test_a_death_brings_rows_again_under_the_same_name_but_learns_them_once(cluster, rng, tmp_path):
     pytest.importorskip("click")
-    from helpers.runs_of import command, json_lines
+    from helpers.runs_of import carry_out, command, json_lines
 
     X = rng.normal(size=(700, 2))
     name = send(cluster, "deaths", objects(X))
@@ -90,10 +90,10 @@ def test_a_death_brings_rows_again_under_the_same_name_but_learns_them_once(clus
     words += ["--stop-after", 2, "--block", 64]
     done = command(*words, dies="output:5")
     assert done.returncode == -signal.SIGKILL, done.stderr
-    assert command(*words).returncode == 0
+    assert carry_out(*words).returncode == 0
     found = json_lines(tmp_path / "out")
     assert [line["id"] for line in found] == [f"deaths/0/{i}" for i in range(700)]
-    told = json.loads(command("inspect", tmp_path / "s", "--json").stdout)
+    told = json.loads(carry_out("inspect", tmp_path / "s", "--json").stdout)
     assert told["examples"] == 700 and told["position"]["offsets"] == {"0": 700}
 
 

@@ -54,7 +54,11 @@ def test_what_is_no_text_label_is_a_broken_row(tmp_path, fast, cell, reason):
         (10**400, "a whole number of 1330 bits, sign and all, is no label; 64 are taken"),
         (1e100, "1e+100 is no label; with a point they go up to 2**53"),
         (1.5, "1.5 is no label; the others are whole numbers"),
-        ("x", "'x' is no number"),
+        (
+            "x",
+            "'x' is no label, the others are whole numbers (--missing-label x: such rows have "
+            "none)",
+        ),
     ],
     ids=["object", "array", "65 bits", "long", "float", "fraction", "word"],
 )

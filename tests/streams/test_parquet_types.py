@@ -39,11 +39,21 @@ def write(path, **columns) -> None:
     parquet.write_table(table, path, version="2.6")
 
 
-def test_columns_of_no_role_are_not_converted(tmp_path) -> None:
+UNKNOWN = ["nowhere", "ms", "day", "date", "clock", "span", "spans", "list", "struct", "nested",
+           "bytes"]  # fmt: skip
+"""Columns that hold nothing that can be learned from, or times that are out of range."""
+
+
+def test_columns_of_no_use_are_not_converted(tmp_path) -> None:
     write(tmp_path / "rows.parquet", **ODD)
     source, blocks = read(tmp_path / "rows.parquet")
     assert blocks[0].X[:, 0].tolist() == [1, 2, 3] and broken(blocks) == []
-    assert source.schema.ignored() == [(name, "text") for name in ODD]
+    assert [name for name, _ in source.schema.ignored()] == UNKNOWN
+    assert {c.name: c.kind for c in source.schema.others} == {
+        "ns": "time", "zone": "time", "words": "category",
+    }  # fmt: skip
+    assert blocks[0].others["words"] == ["u", "v", "u"]
+    np.testing.assert_array_equal(blocks[0].others["ns"], [0.0, FAR // 1000 / 1e6, np.nan])
 
 
 @pytest.mark.parametrize("role", ["time", "key", "target", "labels"])
@@ -116,4 +126,4 @@ def test_names_that_stand_twice_and_files_without_rows(tmp_path) -> None:
         read(tmp_path / "rows.parquet")
     parquet.write_table(pyarrow.table({"a": pyarrow.array([], "f8")}), tmp_path / "rows.parquet")
     source = open_source(str(tmp_path / "rows.parquet"))
-    assert source.sample().shape == (0, 1) and list(source.blocks()) == []
+    assert source.trial().X.shape == (0, 1) and list(source.blocks()) == []

@@ -62,8 +62,9 @@ def test_json_lines_as_the_json_module_reads_them(rng, tmp_path, fast) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     _, blocks = read(path, fast=fast)
-    truth = [[row["a"], row["b"], row["c"]] for row in rows]
+    truth = [[row["a"], row["b"]] for row in rows]
     np.testing.assert_array_equal(numbers(blocks), truth)
+    assert [c for b in blocks for c in b.others["c"]] == [row["c"] for row in rows]
 
 
 CELLS = st.one_of(
@@ -154,7 +155,8 @@ def test_parquet_as_it_was_written(rng, tmp_path) -> None:
     source, blocks = read(tmp_path / "rows.parquet", size=1024)
     X[7, 1] = np.nan
     np.testing.assert_array_equal(numbers(blocks), X)
-    assert source.schema.ignored() == [("name", "text")]
+    assert [c.name for c in source.schema.others] == ["name"]
+    assert [n for b in blocks for n in b.others["name"]] == ["n"] * 3000
     again = open_source(
         str(tmp_path / "rows.parquet"), Reading(size=1024), source.memo(), blocks[2].position
     )
@@ -232,7 +234,7 @@ def test_broken_rows_are_told_with_line_and_reason(tmp_path, fast) -> None:
     path = tmp_path / "rows.csv"
     path.write_bytes(b"\n".join(lines))
     source, blocks = read(path, longest=150, fast=fast)
-    assert source.schema.warnings() == ["column 'name' holds text and is ignored"]
+    assert source.schema.warnings() == []
     np.testing.assert_array_equal(numbers(blocks)[:-40], [[1, 2], [5, 6], [7, np.nan]])
     told = {bad.line: bad.reason for block in blocks for bad in block.bad}
     assert list(told) == [3, 4, 5, 7, 8, 9]
@@ -292,7 +294,7 @@ def test_a_header_is_told_from_numbers(tmp_path) -> None:
     np.testing.assert_array_equal(numbers(blocks), [[1, 2], [3, 4]])
 
 
-@pytest.mark.parametrize("text", ["", "a,b\n", "name\nx\n"])
+@pytest.mark.parametrize("text", ["", "a,b\n", "name\n" + "".join(f"x{i}\n" for i in range(60))])
 def test_nothing_to_learn_from(tmp_path, text) -> None:
     (tmp_path / "rows.csv").write_text(text)
     if text == "a,b\n":

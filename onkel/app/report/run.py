@@ -25,9 +25,11 @@ from onkel.app.report.figures import (
     stacked,
 )
 from onkel.app.report.style import STYLE, opening
+from onkel.app.run import lost
 from onkel.app.run.progress import told
 from onkel.app.run.session import Session
 from onkel.app.run.settings import RunSettings
+from onkel.app.run.tables import by_kind
 from onkel.explain import one_in
 
 Array = NDArray[Any]
@@ -78,23 +80,35 @@ def page(session: Session) -> str:
 
 
 def _title(session: Session) -> str:
-    rows = f"{session.counters.rows:,} rows"
+    rows = lost.rows_of(session.counters.rows)
     names = {"detect": "alerts among", "classify": "labels of", "regress": "predictions of"}
     return f"{names[session.settings.task].capitalize()} {rows}"
 
 
 def _lead(session: Session) -> str:
-    columns = ", ".join(map(escape, session.source.schema.features[:12]))
-    text = f"Each row was judged before it was learned. Learned from: {columns}."
+    text = f"Each row was judged before it was learned. Learned from {_columns(session)}."
     ignored = [f"{escape(n)} ({escape(why)})" for n, why in session.source.schema.ignored()]
     if ignored:
         text += f" Left out: {', '.join(ignored[:12])}."
     if session.counters.broken:
         text += (
-            f" {session.counters.broken:,} rows were broken, the first at "
-            f"{escape(session.counters.first_broken)}."
+            f" {lost.broken(session.counters)}, the first at "
+            f"{escape(session.counters.first_broken[0])}."
         )
     return text
+
+
+def _columns(session: Session) -> str:
+    """Return what is learned from, kind by kind."""
+    kinds = by_kind(session.source.schema.columns)
+    return "; ".join(f"{_SEVERAL[k]}: {', '.join(map(escape, n[:12]))}{', …' * (len(n) > 12)}"
+                     for k, n in kinds.items())  # fmt: skip
+
+
+_SEVERAL = {
+    "number": "numbers", "category": "categories", "boolean": "truth values", "time": "times",
+    "text": "texts",
+}  # fmt: skip
 
 
 def _tiles(session: Session) -> str:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from onkel.app.disk import InUse, holds, lock_folder, private_folder
 from onkel.app.errors import OutputProblem, StateProblem
 from onkel.app.run.ledger import Checkpoint, Kept, Ledger
-from onkel.app.run.outputs import check_written
+from onkel.app.run.outputs import check_written, is_gone
 from onkel.app.run.store import Place, Store, model_files, read
 from onkel.files import loads
 
@@ -35,8 +36,10 @@ class State:
     {'row': 5}
     """
 
-    def __init__(self, folder: str | Path, writable: bool = True) -> None:
-        self.folder = Path(folder)
+    def __init__(
+        self, folder: str | Path, writable: bool = True, output_lost: bool = False
+    ) -> None:
+        self.folder, self._output_lost = Path(folder), output_lost
         self._lock = self._locked() if writable else -1
         try:
             self._ledger = Ledger(self.folder, writable)
@@ -66,8 +69,8 @@ class State:
         """Return the checkpoints of a state that is only looked at, newest first."""
         return self._ledger.found
 
-    def _choose(self) -> None:
-        """Take the newest generation that is whole; raise if there are some, but none is."""
+    def newest_whole(self) -> tuple[Kept | None, str]:
+        """Return the newest checkpoint that is whole, and what is wrong with newer ones."""
         problems = []
         for kept in self._ledger.found:
             try:
@@ -75,18 +78,25 @@ class State:
             except StateProblem as problem:
                 problems.append(str(problem))
                 continue
+            return kept, " ".join(dict.fromkeys(problems))
+        return None, " ".join(dict.fromkeys(problems))
+
+    def _choose(self) -> None:
+        """Take the newest generation that is whole; raise if there are some, but none is."""
+        kept, problems = self.newest_whole()
+        if kept is not None:
             self.last = kept.checkpoint
             self.store = Store(self.folder, self.last.generation, dict(kept.places))
             self._ledger.go_on_from(kept)
             self._clean()
-            return
-        if problems:
-            raise StateProblem(" ".join(dict.fromkeys(problems)))
+        elif problems:
+            raise StateProblem(problems)
 
     def _check(self, checkpoint: Checkpoint, places: dict[str, Place]) -> None:
         for name, size in checkpoint.outputs.items():
-            # an absolute name stays what it is
-            check_written(self.folder / name, size, checkpoint.ends[name])
+            path = self.folder / name  # an absolute name stays what it is
+            if not (self._output_lost and is_gone(path)):
+                check_written(path, size, checkpoint.ends[name])
         sizes = {g: path.stat().st_size for g, path in model_files(self.folder).items()}
         for place in places.values():
             if sizes.get(place.generation, -1) < place.offset + place.length:
@@ -130,6 +140,17 @@ class State:
         self._ledger.commit(checkpoint, changed)
         self.last = checkpoint
         self._clean()
+
+    def give_up_lost(self) -> None:
+        """Note for good that outputs which are gone begin anew, with the next row's results."""
+        known = self.last.outputs
+        gone = [name for name, size in known.items() if size and is_gone(self.folder / name)]
+        if not gone:
+            return
+        counters = dict(self.last.counters)
+        counters["lost"] = {**counters["lost"], **dict.fromkeys(gone, counters["rows"])}
+        outputs, ends = known | dict.fromkeys(gone, 0), self.last.ends | dict.fromkeys(gone, 0)
+        self.commit(replace(self.last, counters=counters, outputs=outputs, ends=ends))
 
     def _clean(self) -> None:
         self.store.remove_all_but(self._ledger.generations())

@@ -8,6 +8,8 @@ from typing import Any
 BUCKETS = 400
 """The history has at most so many entries; then two become one."""
 LATEST = 50
+FIRST = 3
+"""So many broken rows are told with line and reason."""
 
 
 @dataclass
@@ -77,7 +79,10 @@ class Counters:
     latest: list[dict[str, Any]] = field(default_factory=list)
     last_label: Any = None
     """For the no-change baseline; without keys only."""
-    first_broken: str = ""
+    first_broken: list[str] = field(default_factory=list)
+    """Line and reason of the first three."""
+    lost: dict[str, int] = field(default_factory=dict)
+    """Outputs that were lost on the way, and the first row whose results they hold since."""
     members: list[str] = field(default_factory=list)
     """A few words for each setting of a self-tuning model; the history has their weights."""
     weighing: list[float] = field(default_factory=list)
@@ -98,6 +103,10 @@ class Counters:
         """Remember the latest alerts."""
         self.latest = [*self.latest, *alerts][-LATEST:]
 
+    def note_broken(self, words: list[str]) -> None:
+        """Remember the first broken rows."""
+        self.first_broken = [*self.first_broken, *words][:FIRST]
+
     def weights(self) -> list[list[float]]:
         """Return the members' mean weights in each stretch of the history; [] where none were."""
         found = []
@@ -112,6 +121,12 @@ class Counters:
         found: dict[str, Any] = {
             "rows": self.rows, "examples": self.examples, "broken": self.broken,
         }  # fmt: skip
+        if self.broken:
+            found["first_broken"] = self.first_broken
+        if self.lost:
+            found["output_lost"] = self.lost
+        if task != "detect":
+            found["unlabelled"] = self.predicted - self.examples
         if task == "detect":
             shown = self.predicted - self.warming
             found |= {"warmup": self.warming, "alerts": self.alerts, "rate_promised": promised}

@@ -7,6 +7,7 @@ is left to a function that is returned: that can run while the next block is lea
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -17,8 +18,10 @@ from onkel.app.run.counters import Counters, member
 from onkel.app.run.precision import narrowed
 from onkel.app.run.series import names_of, parted
 from onkel.app.run.settings import RunSettings
+from onkel.app.run.tables import plan_of
+from onkel.columns import Encoded
 from onkel.judge import Columns, Detect, Halted, Judge, Rows, judge_of
-from onkel.streams.sources import Block
+from onkel.streams.sources import Block, Schema
 
 Array = NDArray[Any]
 Finish = Callable[[], Columns]
@@ -35,9 +38,11 @@ class Counting:
     per good row.
     """
 
-    def __init__(self, settings: RunSettings, names: list[str], counters: Counters) -> None:
-        self.settings, self.counters = settings, counters
-        brief, seen = settings.explain != "none", names_of(settings, names)
+    def __init__(self, settings: RunSettings, schema: Schema, counters: Counters) -> None:
+        self.settings, self.counters, self.names = settings, counters, schema.features
+        self.plan = plan_of(settings, schema)
+        """Of a table; None where all features are numbers."""
+        brief, seen = settings.explain != "none", names_of(settings, schema.features)
         self.judge: Judge = judge_of(settings.estimator(), seen, brief=brief, rank_all=False)
         self._weights: dict[str, float] = {}
         """Of a self-tuning model's members, over the rows of this block."""
@@ -68,8 +73,11 @@ class Counting:
 
     def seen(self, lags: Any | None, block: Block) -> Rows:
         """Return the rows that an estimator sees of a block, in the run's precision."""
-        X = block.X if lags is None else lags.transform_then_learn(block.X, time=block.time)
-        X = narrowed(X) if self.settings.precision == "single" else X
+        X: Any = block.X if lags is None else lags.transform_then_learn(block.X, time=block.time)
+        if self.plan is not None:
+            X = self.plan.encode(block.raw(self.names))
+        if self.settings.precision == "single":
+            X = replace(X, X=narrowed(X.X)) if isinstance(X, Encoded) else narrowed(X)
         return Rows(X, block.y, block.known, block.time)
 
     def judged(self, model: Any, rows: Rows, block: Block) -> Any:

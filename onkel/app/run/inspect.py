@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import fields
 from typing import Any
@@ -12,12 +13,27 @@ from onkel.app.run.counters import Counters
 from onkel.app.run.ledger import Checkpoint, Kept
 from onkel.app.run.series import parted
 from onkel.app.run.settings import RunSettings
+from onkel.app.run.tables import by_kind
+from onkel.streams.sources import Schema
 
+_APART = ("settings", "model", "outputs", "position", "problem", "columns")
 _SHOWN = ("in_words", "terms", "threshold", "kernel", "memory", "bytes")
 
 
 def inspect(folder: str) -> dict[str, Any]:
-    """Return examples, position, generation, settings and models of a state."""
+    """Return examples, position, generation, settings and models of a state.
+
+    They are those that a run would go on from; ``damaged`` says what is wrong with newer ones,
+    ``problem`` why no run could go on.
+    """
+    with contextlib.suppress(StateProblem):  # a run that goes on may have removed what is looked at
+        found = _looked(folder)
+        if not {"problem", "damaged"} & found.keys():
+            return found
+    return _looked(folder)
+
+
+def _looked(folder: str) -> dict[str, Any]:
     state = State(folder, writable=False)
     try:
         return _told(state)
@@ -29,7 +45,8 @@ def _told(state: State) -> dict[str, Any]:
     settings = state.meta("settings") or {}
     if not settings:
         raise StateProblem(f"{state.folder} holds no state of a run.")
-    last = next(iter(state.kept()), Kept(Checkpoint(), {}))
+    whole, wrong = state.newest_whole()
+    last = whole or next(iter(state.kept()), Kept(Checkpoint(), {}))
     found, places = last.checkpoint, last.places
     counters = Counters.from_dict(found.counters) if found.counters else Counters()
     task, known = settings["task"], {f.name for f in fields(RunSettings)}
@@ -40,21 +57,19 @@ def _told(state: State) -> dict[str, Any]:
         "models": len(places), "bytes": sum(p.length for p in places.values()),
         "settings": settings, "columns": _columns(state.meta("memo")),
     }  # fmt: skip
-    if len(places) == 1:
+    if whole is not None and len(places) == 1:
         told["model"] = _model(state, places)
+    if wrong:
+        told["problem" if whole is None else "damaged"] = wrong
     return told
 
 
-def _columns(memo: dict[str, Any] | None) -> list[str]:
-    columns = memo["schema"]["columns"] if memo else []
-    return [c["name"] for c in columns if c["role"] == "feature"]
+def _columns(memo: dict[str, Any] | None) -> dict[str, list[str]]:
+    return by_kind(Schema.from_dict(memo["schema"]).columns) if memo else {}
 
 
 def _model(state: State, places: dict[str, Any]) -> dict[str, Any]:
-    try:
-        model = model_of(state.folder, *places.values())
-    except StateProblem as problem:  # a run that goes on may have removed it meanwhile
-        return {"problem": str(problem)}
+    model = model_of(state.folder, *places.values())
     report, (_, lags) = model.diagnostics_, parted(model)
     shown = {name: report[name] for name in _SHOWN if name in report}
     return shown if lags is None else {**shown, "season": lags.season_ or "none found"}
@@ -67,13 +82,13 @@ def as_json(found: dict[str, Any]) -> str:
 
 def as_text(found: dict[str, Any]) -> str:
     """Return the most important numbers, one per line."""
-    rows = {n: v for n, v in found.items() if n not in ("settings", "model", "outputs", "position")}
-    rows["columns"] = ", ".join(found["columns"])
+    rows = {n: v for n, v in found.items() if n not in _APART}
+    rows |= {f"columns: {kind}": ", ".join(names) for kind, names in found["columns"].items()}
     position = found["position"] or {}
     rows |= {f"position: {n}": position[n] for n in ("row", "line", "offset") if n in position}
     rows |= {f"output: {path}": f"{size:,} bytes" for path, size in found["outputs"].items()}
     rows |= {f"model: {n}": v for n, v in found.get("model", {}).items()}
-    changed = {n: v for n, v in found["settings"].items() if v not in (None, "", [], False)}
+    changed = {n: v for n, v in found["settings"].items() if v not in (None, "", [], {}, False)}
     rows |= {f"setting: {n}": v for n, v in changed.items()}
     width = max(map(len, rows))
     return "\n".join(f"{name:<{width}}  {_shown(value)}" for name, value in rows.items())

@@ -131,9 +131,9 @@ class Ledger:
             raise self._damaged(str(told))
         tables = dict(self._db.execute("SELECT name, sql FROM sqlite_master"))
         if tables != _TABLES:
-            names = sorted({*tables, *_TABLES})
-            wrong = ", ".join(n for n in names if tables.get(n) != _TABLES.get(n))
-            raise self._damaged(f"its tables are not those of a run ({wrong})")
+            known = {*tables, *_TABLES}  # a name that is damaged may be no text
+            wrong = sorted(str(n) for n in known if tables.get(n) != _TABLES.get(n))
+            raise self._damaged(f"its tables are not those of a run ({', '.join(wrong)})")
 
     def _read(self) -> list[Kept]:
         """Return all checkpoints; raise if a row of any table is not as it was written."""

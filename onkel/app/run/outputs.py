@@ -162,14 +162,24 @@ class StdoutSink(Sink):
         self.position += len(data)
 
 
+WAYS = (
+    "Put it back; or move away what is there, and --output-lost goes on without the results that "
+    "it held; or start anew with another --state."
+)
+
+
+def is_gone(path: Path) -> bool:
+    """Whether a file is not there, or empty: nothing is lost if it is begun anew."""
+    return not path.exists() or (path.is_file() and path.stat().st_size == 0)
+
+
 def check_length(path: Path, position: int) -> None:
     """Raise if a file is shorter than what was committed of it."""
     size = path.stat().st_size if path.exists() else -1
     if size < position and position > 0:
         found = "is not there" if size < 0 else f"has {size} bytes"
         raise StateProblem(
-            f"{path} {found}, but the state knows of {position} bytes written to it. Put it back, "
-            "or start anew with another --state."
+            f"{path} {found}, but the state knows of {position} bytes written to it. {WAYS}"
         )
 
 
@@ -187,7 +197,7 @@ def check_written(path: Path, position: int, end: int) -> None:
     if zlib.crc32(found) != end:
         raise StateProblem(
             f"{path} is not what this run has written: the bytes before its byte {position} are "
-            "others. Put it back, or start anew with another --state."
+            f"others. {WAYS}"
         )
 
 

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.streams.sources import Source
-
 Array = NDArray[Any]
 
 SHARE = 1e-4
@@ -32,9 +30,9 @@ def needs_double(X: Array, names: list[str]) -> list[str]:
     return [name for name, column in zip(names, X.T, strict=True) if _blurs(column)]
 
 
-def precision_of(source: Source) -> str:
+def precision_of(X: Array, names: list[str]) -> str:
     """Return what the first rows of a source need."""
-    return "double" if needs_double(source.sample(), source.schema.features) else "single"
+    return "double" if needs_double(X, names) else "single"
 
 
 def _blurs(column: Array) -> bool:

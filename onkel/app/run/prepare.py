@@ -6,28 +6,34 @@ import contextlib
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from onkel.app.errors import OutputProblem, SourceProblem
+from onkel.app.errors import OutputProblem, SourceProblem, UsageProblem
+from onkel.app.run import target
 from onkel.app.run.checkpoint import State
 from onkel.app.run.counters import Counters
+from onkel.app.run.hints import hints
 from onkel.app.run.outputs import FileSink, Sink, StdoutSink
 from onkel.app.run.precision import precision_of
-from onkel.app.run.series import model_of
+from onkel.app.run.series import is_asked, model_of, of_table
 from onkel.app.run.session import Session, Sinks
 from onkel.app.run.settings import RunSettings, memory_of
 from onkel.app.run.store import Models, Store
 from onkel.streams.sources import (
+    Block,
     Reading,
     Roles,
     Rules,
+    Schema,
     Source,
     SourceError,
     Stopped,
     open_source,
+    types_of,
 )
 
 DEAD = "dead_letters.jsonl"
@@ -49,26 +55,36 @@ def settings_of(task: str, options: dict[str, Any]) -> RunSettings:
 
 def reading_of(task: str, options: dict[str, Any]) -> Reading:
     """Return how the source is to be read."""
+    settings = settings_of(task, options)
     roles = Roles(
         options.get("target"), task == "classify", options["time"], options["key"],
         tuple(options["ignore"]), tuple(options["columns"]),
+        missing_labels=tuple(options.get("missing_label", ())),
+        time_format=options["time_format"], types=_types(options["types"]),
+        decimal=options["decimal"], series=is_asked(settings),
     )  # fmt: skip
-    ordered = isinstance(memory_of(options["memory"]), str)
+    ordered = settings.by_clock
     return Reading(
         options["format_"], options["delimiter"], options["header"], options["features"],
-        options["follow"], options["replay"], _block(task, options), options["longest"],
+        options["follow"], options["replay"], _block(settings, options), options["longest"],
         roles=roles, rules=Rules(gaps=options["missing"] == "mean", ordered=ordered),
         durable=options["state"] is not None,
     )  # fmt: skip
 
 
-def _block(task: str, options: dict[str, Any]) -> int | None:
+def _types(said: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    try:
+        return types_of(said)
+    except SourceError as error:
+        raise UsageProblem(str(error)) from None
+
+
+def _block(settings: RunSettings, options: dict[str, Any]) -> int | None:
     """Return how many rows are handled at once; None leaves it to the source.
 
     What tunes itself is no slower in small blocks, and its weights are told after each.
     """
-    settings = settings_of(task, options)
-    small = STEP if settings.tunes_itself and task != "detect" else None
+    small = STEP if settings.tunes_itself and settings.task != "detect" else None
     return options["block"] or small
 
 
@@ -87,13 +103,20 @@ def prepare(
     options: dict[str, Any],
 ) -> Session:  # fmt: skip
     """Return a session, new or continued; what must be closed after it goes to the stack."""
-    state = State(options["state"]) if options["state"] is not None else None
+    lost = options["output_lost"]
+    state = State(options["state"], output_lost=lost) if options["state"] is not None else None
     if state is not None:
         stack.callback(state.close)
         state.agree(_identity(settings, reading, options))
     source = _continued(name, reading, state)
     stack.callback(source.close)
-    settings = settings.settled(_precision(settings, source, state))
+    first = source.trial()
+    if state is None or not state.last.generation:
+        target.check(source.schema, first)
+    settings = of_table(settings, source.schema)
+    settings = settings.settled(_precision(settings, source.schema, first, state))
+    if state is not None and lost:
+        state.give_up_lost()
     sinks = _sinks(options, state, stack)
     columns = len(source.schema.features)
     make = partial(model_of, settings, columns)
@@ -101,7 +124,7 @@ def prepare(
     counters = Counters.from_dict(state.last.counters) if state else Counters()
     return Session(
         settings, source, models, sinks, state, counters, options["strict"], options["every"],
-        options["stop_after"],
+        options["stop_after"], hints=hints(source, first),
     )  # fmt: skip
 
 
@@ -112,6 +135,9 @@ def _identity(settings: RunSettings, reading: Reading, options: dict[str, Any]) 
         **settings.to_dict(), "target": reading.roles.target, "time": reading.roles.time,
         "key": reading.roles.key, "ignore": list(reading.roles.ignore),
         "columns": list(reading.roles.columns), "longest": reading.longest,
+        "missing_label": list(reading.roles.missing_labels),
+        "time_format": reading.roles.time_format, "types": dict(reading.roles.types),
+        "decimal": reading.roles.decimal,
         "output": output if output == "-" else os.path.abspath(output),
         "dead_letters": dead and os.path.abspath(dead),
     }  # fmt: skip
@@ -127,13 +153,13 @@ def _continued(name: str, reading: Reading, state: State | None) -> Source:
     return source
 
 
-def _precision(settings: RunSettings, source: Source, state: State | None) -> str:
+def _precision(settings: RunSettings, schema: Schema, first: Block, state: State | None) -> str:
     """Return the precision: as told, as the run began, or as the first rows need it."""
     if settings.precision != "auto":
         return settings.precision
     known = state.meta("precision") if state is not None and state.last.generation else None
     if known is None:
-        known = precision_of(source)
+        known = precision_of(first.X, schema.features)
         if state is not None:
             state.note("precision", known)
     return str(known)

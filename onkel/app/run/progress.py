@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any, TextIO
 
+from onkel.app.run import lost
 from onkel.app.run.session import Session
 
 
@@ -42,7 +43,7 @@ class Progress:
 def status(session: Session, rate: float) -> str:
     """Return where a run is, in one line."""
     counters = session.counters
-    words = [f"{counters.rows:,} rows", f"{rate:,.0f} rows/s", *told(session.summary())]
+    words = [lost.rows_of(counters.rows), f"{rate:,.0f} rows/s", *told(session.summary())]
     if counters.broken:
         words.append(f"{counters.broken:,} broken")
     return " · ".join(words)
@@ -60,7 +61,7 @@ def told(summary: dict[str, Any]) -> list[str]:
             words.append(f"rate {summary['rate_realised']:.3g} (promised {promised})")
         if summary["warmup"]:
             rest = "" if summary["rate_realised"] is not None else ", all of them"
-            words.append(f"{summary['warmup']:,} rows of warm-up{rest}")
+            words.append(f"{lost.rows_of(summary['warmup'])} of warm-up{rest}")
     if summary.get("mistake_rate") is not None:
         text = f"{summary['mistake_rate']:.2%} mistakes"
         same = summary.get("mistake_rate_no_change")
@@ -73,12 +74,19 @@ def told(summary: dict[str, Any]) -> list[str]:
     return words
 
 
-def closing(summary: dict[str, Any], first_broken: str, seconds: float, rows: int) -> str:
-    """Return the last words of a run."""
+def closing(session: Session, seconds: float, rows: int, broken: bool) -> str:
+    """Return the last words of a run; of its broken rows only where nobody else tells of them."""
+    summary, counters = session.closing(), session.counters
     rate = f"{rows / seconds:,.0f} rows/s" if seconds > 0 else ""
-    text = " · ".join([f"{summary['rows']:,} rows", rate, *told(summary)])
+    text = " · ".join([lost.rows_of(summary["rows"]), rate, *told(summary)])
     if "in_words" in summary:
         text += f"\n{summary['in_words']}"
-    if summary["broken"]:
-        text += f"\n{summary['broken']:,} broken rows, the first: {first_broken}"
+    target = session.source.schema.roles.target
+    without = lost.unlabelled(summary, session.settings.task, target)
+    if without:
+        text += f"\n{without}"
+    for path, row in counters.lost.items():
+        text += f"\nresults of the rows before row {row} are not in {path} (--output-lost)"
+    if counters.broken and broken:
+        text += f"\n{lost.broken(counters)}, the first at {counters.first_broken[0]}"
     return text

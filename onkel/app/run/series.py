@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from onkel.app.errors import UsageProblem
 from onkel.app.run.settings import RunSettings
+from onkel.streams.sources import Schema
 
 NONE = "none"
 
@@ -31,6 +33,31 @@ def lags_of(settings: RunSettings, columns: int) -> Any | None:
     if count == 0 and season == NONE and not settings.differences:
         return None
     return _made(settings, count, None if season == NONE else season)
+
+
+def is_asked(settings: RunSettings) -> bool:
+    """Whether someone wants the rows as a series.
+
+    Examples
+    --------
+    >>> is_asked(RunSettings("detect")), is_asked(RunSettings("detect", season="day"))
+    (False, True)
+    """
+    wide = counted(settings.lags or "0") != 0 or settings.season not in (None, NONE)
+    return wide or settings.differences
+
+
+def of_table(settings: RunSettings, schema: Schema) -> RunSettings:
+    """Return settings for a source's rows; those with more than numbers are taken as they are.
+
+    Examples
+    --------
+    >>> from onkel.streams.sources import Column
+    >>> schema = Schema((Column("minutes"), Column("carrier", "category")))
+    >>> lags_of(of_table(RunSettings("detect"), schema), 1) is None
+    True
+    """
+    return replace(settings, lags="0") if schema.others else settings
 
 
 def _made(settings: RunSettings, count: int | None, season: str | None) -> Any:

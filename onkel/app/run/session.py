@@ -17,7 +17,7 @@ import numpy as np
 
 from onkel.app.errors import RunError, SourceProblem
 from onkel.app.run.checkpoint import State
-from onkel.app.run.counters import Counters
+from onkel.app.run.counters import FIRST, Counters
 from onkel.app.run.counting import COUNTINGS, Finish
 from onkel.app.run.ledger import Checkpoint
 from onkel.app.run.outputs import FileSink, Sink, header, lines
@@ -25,6 +25,7 @@ from onkel.app.run.series import parted
 from onkel.app.run.settings import RunSettings
 from onkel.app.run.sifting import Sifted, sift
 from onkel.app.run.store import Models
+from onkel.app.run.tables import by_kind
 from onkel.streams.sources import Block, Source, SourceError, ahead, without
 
 
@@ -61,6 +62,8 @@ class Session:
         A live source that brings nothing for so many seconds ends the run.
     watchers : list of functions
         Called with the session after each block, and when nothing came for a moment.
+    hints : list of str
+        What a person should be told of the first rows.
     """
 
     settings: RunSettings
@@ -73,13 +76,14 @@ class Session:
     every: float = 1.0
     idle: float | None = None
     watchers: list[Callable[[Session], None]] = field(default_factory=list)
+    hints: list[str] = field(default_factory=list)
     stopping: bool = False
     last: tuple[Block, dict[str, Any]] | None = None
     """The latest block and what came of it, for who watches."""
 
     def __post_init__(self) -> None:
         schema = self.source.schema
-        self.counting = COUNTINGS[self.settings.task](self.settings, schema.features, self.counters)
+        self.counting = COUNTINGS[self.settings.task](self.settings, schema, self.counters)
         self._position = self.state.last.position if self.state else None
         self._saved, self._heard, self._dirty = time.monotonic(), time.monotonic(), False
         self._writer = ThreadPoolExecutor(1, "onkel-writer")
@@ -97,7 +101,8 @@ class Session:
 
     def run(self) -> None:
         """Read everything there is; commit at the end, and on the way."""
-        if self.sinks.output.position == 0 and self.counters.rows == 0:
+        begins = self.counters.rows == 0 or self.sinks.output in self.sinks.files()
+        if self.sinks.output.position == 0 and begins:
             self.sinks.output.write(header(self.fields, self.settings.output_format))
         try:
             with contextlib.closing(self._blocks()) as blocks:
@@ -195,8 +200,8 @@ class Session:
 
     def _keep_broken(self, block: Block) -> None:
         """Write broken rows to where they can be looked at."""
-        if block.bad and not self.counters.first_broken:
-            self.counters.first_broken = f"line {block.bad[0].line}: {block.bad[0].reason}"
+        first = block.bad[:FIRST]
+        self.counters.note_broken([f"line {b.line}: {b.reason}" for b in first])
         if block.bad and self.sinks.dead is not None:
             columns = {n: [getattr(b, n) for b in block.bad] for n in _BAD}
             self.sinks.dead.write(lines(columns, "jsonl"))
@@ -241,7 +246,8 @@ class Session:
     def closing(self) -> dict[str, Any]:
         """Return the summary with which a run ends: which setting leads is told, too."""
         words = self.in_words()
-        return {**self.summary(), **({} if words is None else {"in_words": words})}
+        columns = {"columns": by_kind(self.source.schema.columns)}
+        return {**self.summary(), **columns, **({} if words is None else {"in_words": words})}
 
     def in_words(self) -> str | None:
         """Return which setting leads, as a sentence; None of what has only one, or of keys."""

@@ -102,7 +102,7 @@ class RunSettings:
             return None if self.task == "classify" else self.nu
         if self.task == "detect":
             return 0.01 if self.tunes_itself else 0.05
-        return 0.1 if self.tunes_itself else None
+        return 0.1 if self.tunes_itself or self.rule == "rls" else None
 
     @property
     def single(self) -> list[str]:
@@ -200,8 +200,14 @@ class RunSettings:
             model.set_params(**{name: value})
 
     def _set_loss(self, model: Any) -> None:
-        """Let the loss's threshold follow nu: margins of a classifier, intervals of a regressor."""
+        """Let the loss's threshold follow nu: margins of a classifier, intervals of a regressor.
+
+        Least squares has intervals of its own, whatever the loss.
+        """
         if self.task == "detect" or self.nu is None:
+            return
+        if self.task == "regress" and model.part("rule").second_order:
+            model.set_params(rule__nu=self.nu)
             return
         kind = type(model.part("loss"))
         try:

@@ -13,12 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.app.http.problems import Problem
+from onkel.app.service import cells
 from onkel.app.service.limits import Limits
 from onkel.inputs import WHOLE
 
 Array = NDArray[Any]
 Row = list[float | None] | dict[str, float | None] | str
 Whole = Annotated[int, msgspec.Meta(ge=WHOLE[0], le=WHOLE[1])]
+Cell = Whole | float | str | bool | None
+AnyRow = list[Cell] | dict[str, Cell] | str
 Label = Whole | float | str | bool
 Target = Label | list[float]
 
@@ -67,6 +70,30 @@ class Question(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call
     target: Whole = 0
 
 
+# Most rows are numbers alone, and are read as such first: quicker, and -0 stays what it is.
+
+
+class AnyBatch(Batch, forbid_unknown_fields=True):  # type: ignore[call-arg, unused-ignore]
+    """Rows of any cells."""
+
+    X: list[AnyRow]  # type: ignore[assignment]
+
+
+class AnyLine(Line, forbid_unknown_fields=True):  # type: ignore[call-arg, unused-ignore]
+    """One row of any cells."""
+
+    x: AnyRow  # type: ignore[assignment]
+
+
+class AnyQuestion(Question, forbid_unknown_fields=True):  # type: ignore[call-arg, unused-ignore]
+    """One row of any cells to explain."""
+
+    x: AnyRow  # type: ignore[assignment]
+
+
+ANY: dict[type, type] = {Batch: AnyBatch, Line: AnyLine, Question: AnyQuestion}
+
+
 class Entry(msgspec.Struct, omit_defaults=True):  # type: ignore[call-arg, unused-ignore]
     """What the log holds of one request: enough to make the same call again."""
 
@@ -85,6 +112,13 @@ class Entry(msgspec.Struct, omit_defaults=True):  # type: ignore[call-arg, unuse
     """Features of a row; -1 for texts."""
     numbers: bytes = b""
     texts: list[str] | None = None
+    cells: list[list[Cell]] | None = None
+    """Column by column, where there is more than numbers: as they came, which any restart encodes
+    to the same bits."""
+    names: list[str] | None = None
+    """Of these columns; None where rows are lists, and the model knows, or counts them."""
+    plan: bytes = b""
+    """JSON: what the columns are, should this be the first request that the model learns."""
     y: list[Target] | None = None
     sample_weight: list[float] | None = None
     time: list[float | str] | None = None
@@ -99,8 +133,13 @@ class Entry(msgspec.Struct, omit_defaults=True):  # type: ignore[call-arg, unuse
     replaces: int = 0
     """The model, set aside, in whose place an imported one comes."""
 
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return len(self.rows() if self.cells is None else self.cells[0])
+
     def rows(self) -> Any:
-        """Return X as the estimators take it."""
+        """Return X, where it is texts or numbers alone, as the estimators take it."""
         if self.width < 0:
             return self.texts or []
         return np.frombuffer(self.numbers).reshape(-1, self.width)
@@ -109,7 +148,7 @@ class Entry(msgspec.Struct, omit_defaults=True):  # type: ignore[call-arg, unuse
 T = TypeVar("T")
 _ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {
-    kind: msgspec.json.Decoder(kind) for kind in (Create, Batch, Line, Question)
+    kind: msgspec.json.Decoder(kind) for kind in (Create, *ANY, *ANY.values())
 }
 _AT = re.compile(r" - at `(.*)`$")
 _BYTE = re.compile(r"\(byte (\d+)\)")
@@ -132,21 +171,37 @@ def read(kind: type[T], body: bytes) -> T:
     return found
 
 
-def read_lines(body: bytes, limits: Limits) -> Batch:
+def read_rows(kind: type[T], body: bytes, mixed: bool) -> T:
+    """Return rows: numbers alone if they are that, and cells of any kinds are not `mixed` in."""
+    return _either(lambda one: read(one, body), kind, mixed)
+
+
+def _either(read: Callable[[Any], Any], kind: type, mixed: bool) -> Any:
+    if not mixed:
+        try:
+            return read(kind)
+        except Problem as problem:
+            if problem.code != "bad_field":
+                raise
+    return read(ANY[kind])
+
+
+def read_lines(body: bytes, limits: Limits, mixed: bool = False) -> Batch:
     """Return the batch that lines of JSON hold, one row each; empty lines are left out."""
     lines = [(i, line) for i, line in enumerate(body.split(b"\n"), 1) if line.strip()]
     _check_count(len(lines), limits)
-    found = [_line(number, line) for number, line in lines]
+    found = _either(lambda kind: [_line(kind, *line) for line in lines], Line, mixed)
     if _may_repeat(body, found, [line.x for line in found]):
         for _, line in lines:
             _check_once(line)
     columns = [_column(found, name) for name in ("y", "weight", "time")]
-    return Batch([line.x for line in found], *columns)
+    kind = Batch if type(found[0]) is Line else AnyBatch
+    return kind([line.x for line in found], *columns)
 
 
-def _line(number: int, line: bytes) -> Line:
+def _line(kind: type, number: int, line: bytes) -> Any:
     try:
-        return _DECODERS[Line].decode(line)
+        return _DECODERS[kind].decode(line)
     except _ERRORS as error:
         raise _unreadable(error, line, f"line {number}") from error
 
@@ -220,19 +275,20 @@ def check_name(name: str) -> str:
     return name
 
 
-def check_features(features: list[str] | None, limits: Limits) -> None:
+def check_features(
+    features: list[str] | None, limits: Limits, field: str = "features"
+) -> None:  # fmt: skip
     """Refuse names of features that are too many, too long, or there twice."""
     if features is None:
         return
     if not 1 <= len(features) <= limits.features or len(set(features)) < len(features):
-        words = f"features must be 1 to {limits.features} different names."
-        raise Problem(422, "bad_field", words, "features")
+        words = f"features must be 1 to {limits.features} different names; got {len(features)}."
+        raise Problem(422, "bad_field", words, field)
     if any(not 1 <= len(f) <= LONGEST for f in features):
-        raise Problem(422, "bad_field", f"A feature's name has 1 to {LONGEST} characters.",
-                      "features")  # fmt: skip
+        raise Problem(422, "bad_field", f"A feature's name has 1 to {LONGEST} characters.", field)
     if names_bytes(features) > limits.model_bytes:
         words = f"A model may have {limits.model_bytes} bytes here; its names alone take more."
-        raise Problem(409, "model_too_large", words, "features", limit=limits.model_bytes)
+        raise Problem(409, "model_too_large", words, field, limit=limits.model_bytes)
 
 
 def check_texts(texts: Iterable[Any]) -> None:
@@ -276,10 +332,12 @@ def entry_of(batch: Batch, op: str, model: int, names: list[str] | None, limits:
             raise Problem(422, "bad_field", words, name)
     _check_targets([*(batch.y or ()), *(batch.classes or ())], limits)
     if isinstance(batch.X[0], str):
-        entry.texts = _same(batch.X, str)
-        return entry
-    matrix = _matrix(batch.X, names, limits)
-    entry.width, entry.numbers = matrix.shape[1], matrix.tobytes()
+        entry.texts = cells.same(batch.X, str)
+    elif isinstance(batch, AnyBatch) or (names is None and isinstance(batch.X[0], dict)):
+        entry.names, entry.cells = _table(batch.X, names, limits)
+    else:
+        matrix = cells.matrix(batch.X, names, limits)
+        entry.width, entry.numbers = matrix.shape[1], matrix.tobytes()
     return entry
 
 
@@ -291,48 +349,19 @@ def _check_targets(values: list[Any], limits: Limits) -> None:
             raise Problem(422, "bad_field", f"Up to {limits.classes} targets per row.", "y")
 
 
-def _same(rows: list[Any], kind: type) -> list[Any]:
-    for i, row in enumerate(rows):
-        if not isinstance(row, kind):
-            words = f"Rows must all be of one kind; row {i} is not like row 0."
-            raise Problem(422, "bad_field", words, f"X[{i}]")
-    return rows
-
-
-def _matrix(rows: list[Any], names: list[str] | None, limits: Limits) -> Array:
-    if isinstance(rows[0], dict):
-        return _by_name(_same(rows, dict), names, limits)
-    width = len(_same(rows, list)[0])
-    if not 1 <= width <= limits.features:
-        words = f"A row holds 1 to {limits.features} numbers; got {width}."
-        raise Problem(422, "bad_field", words, "X[0]", limit=limits.features)
-    for i, row in enumerate(rows):
-        if len(row) != width:
-            words = f"Row {i} has {len(row)} numbers, row 0 has {width}."
-            raise Problem(422, "bad_field", words, f"X[{i}]")
-    return np.array(rows, np.float64)  # None becomes NaN, a gap
-
-
-def _by_name(rows: list[dict[str, Any]], names: list[str] | None, limits: Limits) -> Array:
-    """Return rows by name as a matrix; it costs what the rows hold, not what they leave out."""
-    if names is None:
-        words = "Rows by name need a model that was made with features=[...]."
-        raise Problem(422, "bad_field", words, "X[0]")
-    if len(rows) * len(names) > limits.body_bytes:  # as lists they would not fit, either
-        words = f"{len(rows)} rows of {len(names)} features are too much. Send them in parts."
-        raise Problem(413, "too_many_rows", words, "X", limit=limits.body_bytes // len(names))
-    place = {name: j for j, name in enumerate(names)}
-    for i, row in enumerate(rows):
-        if not row.keys() <= place.keys():
-            unknown = next(name for name in row if name not in place)
-            words = f"This model has no feature {unknown[:80]!r}."
-            raise Problem(422, "bad_field", words, f"X[{i}]")
-    if sum(map(len, rows)) == len(rows) * len(names):
-        return np.array([[*map(row.get, names)] for row in rows], np.float64)
-    found = np.full((len(rows), len(names)), np.nan)
-    for i, row in enumerate(rows):
-        found[i, [place[name] for name in row]] = np.array([*row.values()], np.float64)
-    return found
+def _table(
+    rows: list[Any], names: list[str] | None, limits: Limits
+) -> tuple[list[str] | None, list[list[Cell]]]:
+    """Return rows of any cells column by column, and what the columns are called."""
+    if isinstance(rows[0], list):
+        cells.check_width(cells.same(rows, list), limits, "cells")
+        return None, [*map(list, zip(*rows, strict=True))]
+    found = [*dict.fromkeys(name for row in cells.same(rows, dict) for name in row)]
+    check_features(found, limits, "X")
+    cells.check_room(len(rows), len(found), limits)
+    if names is not None:
+        cells.check_known(rows, set(names))
+    return found, [[row.get(name) for row in rows] for name in found]
 
 
 def by_type(content_type: str, op: Callable[[], Batch], lines: Callable[[], Batch]) -> Batch:

@@ -7,9 +7,12 @@ from typing import Any
 from onkel import judge
 from onkel.app.http.encoding import encode
 from onkel.app.http.problems import Problem
+from onkel.app.service import tables
 from onkel.app.service.bodies import Entry
 from onkel.app.service.keys import Remembered
 from onkel.app.service.specs import REFUSALS
+from onkel.columns import Encoded
+from onkel.inputs import RefusedRow
 from onkel.judge import OUTPUTS, Answer
 
 
@@ -34,9 +37,18 @@ def check_learned(estimator: Any) -> None:
         raise Problem(409, "not_learned", words)
 
 
-def learn(estimator: Any, entry: Entry, names: list[str] | None) -> Answer:
+def rows_of(estimator: Any, entry: Entry, names: list[str] | None) -> Any:
+    """Return rows as an estimator takes them, or refuse a cell by its place."""
+    try:
+        return tables.rows_of(estimator, entry, names)
+    except RefusedRow as error:
+        raise refused(error, f"X[{error.row}]") from error
+
+
+def learn(estimator: Any, entry: Entry, names: list[str] | None, rows: Any) -> Answer:
     """Predict, then learn; return what the caller asked for, and what the page draws."""
-    task, X = estimator.task, judge.named(estimator, entry.rows(), names)
+    task = estimator.task
+    X = rows if isinstance(rows, Encoded) else judge.named(estimator, rows, names)
     how: dict[str, Any] = {"sample_weight": entry.sample_weight, "time": entry.time}
     if task == "classification":
         how["classes"] = entry.classes
@@ -54,19 +66,20 @@ def _needs_y(entry: Entry) -> list[Any]:
     return entry.y
 
 
-def predict(estimator: Any, entry: Entry) -> Answer:
+def predict(estimator: Any, entry: Entry, names: list[str] | None = None) -> Answer:
     """Return the model's answers for rows; nothing changes."""
     check_learned(estimator)
-    output = output_of(estimator.task, entry)
+    output, rows = output_of(estimator.task, entry), rows_of(estimator, entry, names)
     try:
-        return judge.predicted(estimator, entry.rows(), output)
+        return judge.predicted(estimator, rows, output)
     except REFUSALS as error:
         raise refused(error) from error
 
 
-def explain(estimator: Any, row: Any, top: int, target: int) -> dict[str, Any]:
-    """Return why one row gets its score."""
+def explain(estimator: Any, entry: Entry, top: int, target: int) -> dict[str, Any]:
+    """Return why the one row of an entry gets its score."""
     check_learned(estimator)
+    row = tables.row_of(estimator, entry)
     extra = {"target": target} if estimator.task == "regression" else {}
     if estimator.task != "regression" and target:
         raise Problem(422, "bad_field", "target is for regression with several targets.", "target")
@@ -79,11 +92,12 @@ def explain(estimator: Any, row: Any, top: int, target: int) -> dict[str, Any]:
 
 def learned(
     estimator: Any, entry: Entry, names: list[str] | None, position: int
-) -> tuple[bytes, Answer]:
-    """Learn a record; return the body of its answer, and what the page draws."""
-    said = learn(estimator, entry, names)
+) -> tuple[bytes, Answer, Any]:
+    """Learn a record; return the body of its answer, what the page draws, and the rows."""
+    rows = rows_of(estimator, entry, names)
+    said = learn(estimator, entry, names, rows)
     wanted = said if entry.op == "predict-then-learn" else None
-    return answer(entry, wanted, estimator.t_, position), said
+    return answer(entry, wanted, estimator.t_, position), said, rows
 
 
 def remembered(entry: Entry, position: int, status: int, body: bytes, name: str) -> Remembered:
@@ -99,7 +113,7 @@ def answer(entry: Entry, said: Answer | None, t: int, position: int | None = Non
     found: dict[str, Any] = {} if position is None else {"position": position}
     found["t"] = t
     if said is None:
-        return encode({**found, "learned": len(entry.rows())})
+        return encode({**found, "learned": entry.count})
     word, beside = entry.output or "prediction", {n: v.tolist() for n, v in said.beside.items()}
     values = said.values.tolist()
     if entry.lines:

@@ -313,8 +313,8 @@ class Engine:
             raise Problem(404, "unknown_model", "This model was deleted meanwhile.", "name")
         if slot.failed:
             raise Problem(503, "model_failed", slot.failed)
-        body, said = calls.learned(slot.estimator, entry, slot.spec.features, position)
-        self.watch.learned(slot, entry.rows(), said.marks)
+        body, said, rows = calls.learned(slot.estimator, entry, slot.spec.features, position)
+        self.watch.learned(slot, entry, rows, said.marks)
         return calls.remembered(entry, position, 200, body, slot.spec.name)
 
     def _make(self, position: int, entry: Entry, made: Any) -> Remembered:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from onkel import __version__
-from onkel.app.service.bodies import KEY, NAME, Batch, Create, Line, Question
+from onkel.app.service.bodies import ANY, KEY, NAME, Create
 from onkel.app.service.limits import Limits
 from onkel.app.service.specs import KINDS, TASKS
 from onkel.judge import OUTPUTS
@@ -95,8 +95,11 @@ def document(limits: Limits) -> Doc:
 @cache
 def _schemas() -> Doc:
     _, found = msgspec.json.schema_components(
-        [Create, Batch, Line, Question], ref_template="#/components/schemas/{name}"
+        [Create, *ANY.values()], ref_template="#/components/schemas/{name}"
     )
+    for plain, kind in ANY.items():
+        found[plain.__name__] = found.pop(kind.__name__)
+        found[plain.__name__]["title"] = plain.__name__
     properties = found["Create"]["properties"]
     properties["kind"] = {"type": ["string", "null"], "enum": [*KINDS, None], "default": None}
     properties["task"] = {

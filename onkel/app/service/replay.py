@@ -146,7 +146,7 @@ def _one(
     if entry.op in MAKING:
         return made(entry), False
     try:
-        body, _ = calls.learned(estimator, entry, spec.features, record.position)
+        body, *_ = calls.learned(estimator, entry, spec.features, record.position)
     except Exception as error:
         check_undecided(record, notes, error)
         return estimator, not unchanged(estimator, t, error)

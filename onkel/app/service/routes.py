@@ -17,8 +17,8 @@ from onkel.app.http.answers import Large
 from onkel.app.http.counts import Requests
 from onkel.app.http.encoding import encode
 from onkel.app.http.problems import Problem, busy
-from onkel.app.service import bodies, calls, codec, metrics
-from onkel.app.service.bodies import Batch, Create, Entry, Question
+from onkel.app.service import bodies, calls, codec, metrics, tables
+from onkel.app.service.bodies import AnyBatch, Batch, Create, Entry, Question
 from onkel.app.service.engine import Engine
 from onkel.app.service.keys import Remembered
 from onkel.app.service.openapi import document
@@ -105,10 +105,11 @@ class Api:
         return await self._change(request, body, entry, made)
 
     async def show(self, request: Request) -> Response:
-        """One model, with its diagnostics."""
+        """One model, with what its columns are, and its diagnostics."""
         slot = self._slot(request)
         found = await self._wait(self.engine.ask(slot, _diagnostics))
-        return _json({**_about(slot), "diagnostics": found})
+        columns = tables.shown(slot.estimator.plan_)
+        return _json({**_about(slot), "columns": columns, "diagnostics": found})
 
     async def delete(self, request: Request) -> Response:
         """Delete a model, also one that is set aside."""
@@ -138,8 +139,11 @@ class Api:
         made = await self._apart(lambda: codec.received(body))
         names = getattr(made, "feature_names_in_", None)
         features = None if names is None else [str(n) for n in names]
-        bodies.check_texts([*(features or ()), *getattr(made, "classes_", ())])
+        texts = tables.texts_of(made)
+        bodies.check_texts([*(features or ()), *getattr(made, "classes_", ()), *texts])
         bodies.check_features(features, self.limits)
+        if made.plan_ is not None:
+            tables.check_plan(made.plan_, self.limits)
         entry = Entry("import", 0, name=name, features=features, file=body)
         return await self._change(request, body, entry, made)
 
@@ -160,7 +164,7 @@ class Api:
         """Predict rows; nothing changes."""
         slot = self._slot(request)
         entry = await self._batch(request, slot, await self._body(request), "predict")
-        found = await self._wait(self.engine.ask(slot, lambda est: _predicted(est, entry)))
+        found = await self._wait(self.engine.ask(slot, lambda est: _predicted(est, entry, slot)))
         return Response(found, media_type=NDJSON if entry.lines else "application/json")
 
     async def explain(self, request: Request) -> Response:
@@ -168,21 +172,30 @@ class Api:
         slot = self._slot(request)
         body = await self._body(request)
         _need_json(request)
-        asked = bodies.read(Question, body)
-        entry = bodies.entry_of(Batch([asked.x]), "", 0, slot.spec.features, self.limits)
-        row = entry.rows()[0]
-        ask = self.engine.ask(slot, lambda est: calls.explain(est, row, asked.top, asked.target))
+        asked = bodies.read_rows(Question, body, tables.is_mixed(slot.estimator))
+        kind: type[Any] = Batch if type(asked) is Question else AnyBatch
+        entry = self._checked(kind([asked.x]), "explain", slot)
+        ask = self.engine.ask(slot, lambda est: calls.explain(est, entry, asked.top, asked.target))
         return _json(await self._wait(ask))
+
+    def _checked(self, batch: Batch, op: str, slot: Slot) -> Entry:
+        """Return a batch as the log holds it."""
+        names, model = slot.spec.features, slot.estimator
+        entry = bodies.entry_of(batch, op, slot.spec.id, names, self.limits)
+        if op not in ("predict", "explain") or model.__sklearn_is_fitted__():
+            tables.check(model, entry, names, self.limits)
+        return entry
 
     async def _batch(self, request: Request, slot: Slot, body: bytes, op: str) -> Entry:
         kind = request.headers.get("content-type", "")
 
         def parse() -> Entry:
+            mixed = tables.is_mixed(slot.estimator)
             batch = bodies.by_type(
-                kind, lambda: bodies.read(Batch, body),
-                lambda: bodies.read_lines(body, self.limits),
+                kind, lambda: bodies.read_rows(Batch, body, mixed),
+                lambda: bodies.read_lines(body, self.limits, mixed),
             )  # fmt: skip
-            return bodies.entry_of(batch, op, slot.spec.id, slot.spec.features, self.limits)
+            return self._checked(batch, op, slot)
 
         if len(body) < LARGE:
             entry = parse()
@@ -314,5 +327,6 @@ def _diagnostics(estimator: Any) -> Any:
     return estimator.diagnostics_ if estimator.__sklearn_is_fitted__() else None
 
 
-def _predicted(estimator: Any, entry: Entry) -> bytes:
-    return calls.answer(entry, calls.predict(estimator, entry), estimator.t_)
+def _predicted(estimator: Any, entry: Entry, slot: Slot) -> bytes:
+    said = calls.predict(estimator, entry, slot.spec.features)
+    return calls.answer(entry, said, estimator.t_)

@@ -208,8 +208,8 @@ class Folder:
 
 
 def _checksum(noted: Mapping[str, int], rows: list[Any]) -> int:
-    found = msgspec.msgpack.encode([sorted(noted.items()), [list(row) for row in rows]])
-    return zlib.crc32(found)
+    notes = sorted(noted.items(), key=lambda note: str(note[0]))  # a damaged name may be no text
+    return zlib.crc32(msgspec.msgpack.encode([notes, [list(row) for row in rows]]))
 
 
 def _private_inside(folder: Path) -> None:

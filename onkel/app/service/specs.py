@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Mapping
 from typing import Any
 
 import onkel
 from onkel.app.http.problems import Problem
+from onkel.app.service.bodies import LONGEST
+from onkel.columns import KINDS as COLUMNS
+from onkel.columns import Columns
 from onkel.files.parameters import PARTS
 from onkel.inputs import WHOLE
+from onkel.nearest import did_you_mean
 from onkel.params import Part
 
 TASKS = {"novelty": "Detector", "classification": "Classifier", "regression": "Regressor"}
@@ -47,7 +52,9 @@ def kind_of(kind: str | None, task: str | None) -> str:
     ('Classifier', 'LinearClassifier')
     """
     if task is not None and task not in TASKS:
-        raise Problem(422, "bad_task", f"task must be one of {[*TASKS]}; got {task!r:.80}.", "task")
+        meant = did_you_mean(task, TASKS, "task")
+        words = f"task must be one of {[*TASKS]}; got {task!r:.80}.{meant}"
+        raise Problem(422, "bad_task", words, "task")
     if kind is None and task is None:
         words = f"Give a task, one of {[*TASKS]}, or a kind, one of {list(KINDS)}."
         raise Problem(422, "bad_field", words, "task")
@@ -70,7 +77,9 @@ def build(kind: str, parameters: Mapping[str, Any]) -> Any:
     NoveltyDetector(nu=0.01, kernel=Gaussian(gamma=0.5))
     """
     if kind not in KINDS:
-        raise Problem(422, "bad_kind", f"kind must be one of {list(KINDS)}; got {kind!r}.", "kind")
+        words = f"kind must be one of {list(KINDS)}; got {kind!r}.{did_you_mean(kind, KINDS)}"
+        raise Problem(422, "bad_kind", words, "kind")
+    _check_names(kind, getattr(onkel, kind), parameters, "parameters")
     given = _inside(parameters, "parameters", 0)
     try:
         estimator = getattr(onkel, kind)(**given)
@@ -78,6 +87,15 @@ def build(kind: str, parameters: Mapping[str, Any]) -> Any:
     except REFUSALS as error:
         raise _bad(str(error), "parameters") from error
     return estimator
+
+
+def _check_names(owner: str, made: Any, given: Mapping[str, Any], path: str) -> None:
+    """Refuse a parameter that is not known, by its name."""
+    known = list(inspect.signature(made).parameters)
+    for name in given:
+        if name not in known:
+            words = f"{owner} has no parameter {name!r:.80}; there are {known}."
+            raise _bad(words + did_you_mean(name, known), f"{path}.{name[:80]}")
 
 
 def _inside(values: Mapping[str, Any], path: str, depth: int) -> dict[str, Any]:
@@ -90,6 +108,8 @@ def _value(name: str, value: Any, path: str, depth: int) -> Any:
         raise _bad("Parts of parts of parts: too deep.", path)
     if isinstance(value, dict) and name == "class_weight":
         return {label: _weight(w, f"{path}.{label[:80]}") for label, w in value.items()}
+    if isinstance(value, dict) and name == "columns":
+        return _columns(value, path)
     if isinstance(value, dict):
         return _part(name, value, path, depth + 1)
     if name == "members" and isinstance(value, list):
@@ -99,6 +119,21 @@ def _value(name: str, value: Any, path: str, depth: int) -> Any:
         return tuple(listed) if name == "kernel" else listed
     check_size(name, value, path)
     return _held(value, path)
+
+
+def _columns(value: dict[str, Any], path: str) -> Columns:
+    """Return what columns are: kinds by their names, or as "types", more beside."""
+    given = value if isinstance(value.get("types"), dict) else {"types": value}
+    for name, kind in given["types"].items():
+        if not 1 <= len(name) <= LONGEST:
+            raise _bad(f"A column's name has 1 to {LONGEST} characters.", path)
+        if kind not in COLUMNS:
+            words = f"A column is one of {list(COLUMNS)}; got {kind!r:.60}."
+            raise _bad(words, f"{path}.{name[:80]}")
+    try:
+        return Columns(**given)
+    except REFUSALS as error:
+        raise _bad(str(error), path) from error
 
 
 def _weight(value: Any, path: str) -> Any:
@@ -131,7 +166,9 @@ def _members(values: list[Any], path: str, depth: int) -> list[Any]:
         given = dict(value) if isinstance(value, dict) else {}
         kind, at = given.pop("kind", None), f"{path}[{i}]"
         if kind not in KINDS:
-            raise _bad(f"kind must be one of {list(KINDS)}; got {kind!r:.60}.", f"{at}.kind")
+            words = f"kind must be one of {list(KINDS)}; got {kind!r:.60}."
+            raise _bad(words + did_you_mean(kind, KINDS), f"{at}.kind")
+        _check_names(kind, getattr(onkel, kind), given, at)
         try:
             found.append(getattr(onkel, kind)(**_inside(given, at, depth)))
         except REFUSALS as error:
@@ -147,7 +184,9 @@ def _part(name: str, value: dict[str, Any], path: str, depth: int) -> Part:
     given = dict(value)
     part = given.pop("name", None)
     if not isinstance(part, str) or part not in table:
-        raise _bad(f"name must be one of {sorted(table)}; got {part!r:.60}.", f"{path}.name")
+        meant = did_you_mean(part, table, _SLOTS.get(name, name))
+        raise _bad(f"name must be one of {sorted(table)}; got {part!r:.60}.{meant}", f"{path}.name")
+    _check_names(part, table[part], given, path)
     inside = _inside(given, path, depth)
     try:
         return table[part](**inside)

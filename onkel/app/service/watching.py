@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from onkel.app.live.board import PERIOD, Block, Board
-from onkel.app.service import codec
-from onkel.app.service.bodies import names_bytes
+from onkel.app.service import codec, tables
+from onkel.app.service.bodies import Entry, names_bytes
 from onkel.app.service.slots import Slot
 from onkel.judge import Marks, reason_of, worst
 
@@ -86,7 +86,7 @@ class Watch:
         self._watched.pop(slot.spec.id, None)
         self.board.forget(slot.spec.name)
 
-    def learned(self, slot: Slot, rows: Any, judged: Marks) -> None:
+    def learned(self, slot: Slot, entry: Entry, rows: Any, judged: Marks) -> None:
         """Note what a call brought; called while no other is at the model."""
         slot.examples += len(rows)
         slot.alerts += 0 if judged.mark is None else int(np.count_nonzero(judged.mark))
@@ -94,13 +94,15 @@ class Watch:
         if watched is None or slot.gone:
             return
         try:
-            self._publish(slot, watched, rows, judged)
+            self._publish(slot, watched, entry, rows, judged)
         except Exception as error:
             self.trouble = f"{type(error).__name__}: {error}"
 
-    def _publish(self, slot: Slot, watched: Watched, rows: Any, judged: Marks) -> None:
+    def _publish(
+        self, slot: Slot, watched: Watched, entry: Entry, rows: Any, judged: Marks
+    ) -> None:  # fmt: skip
         now, est = time.monotonic(), slot.estimator
-        X = None if isinstance(rows, list) else rows
+        X, names = tables.drawn(rows, slot.spec.features)
         numbers: dict[str, Any] = {"t": est.t_, "terms": est.n_terms_, **_kind(est)}
         if slot.weights:
             numbers["weights"] = est.weights_.round(3).tolist()
@@ -108,16 +110,16 @@ class Watch:
             numbers = self._numbers(slot, watched, est.diagnostics_)
             watched.numbers.spent(now, time.monotonic() - now)
         block = Block(
-            est.task, len(rows), judged.value, judged.limit, judged.mark, X, slot.spec.features,
-            numbers,
+            est.task, len(rows), judged.value, judged.limit, judged.mark, X, names, numbers,
         )  # fmt: skip
         self.board.publish(slot.spec.name, block)
         if est.task == "novelty" and judged.mark is not None and judged.mark.any():
-            self._alerts(slot, watched, rows, judged, est.t_ - len(rows), now)
+            self._alerts(slot, watched, entry, judged, est.t_ - len(rows), now)
         self._refresh(slot, watched, now)
 
     def _numbers(self, slot: Slot, watched: Watched, report: dict[str, Any]) -> dict[str, Any]:
-        slot.bytes = int(report["bytes"]) + watched.names
+        tally = tables.tally_bytes(slot.estimator.tally_)
+        slot.bytes = int(report["bytes"]) + watched.names + tally
         realised, promised = report.get("rate_realised"), report.get("rate_promised")
         if isinstance(realised, list):
             realised = float(np.mean(realised))
@@ -141,7 +143,7 @@ class Watch:
     # -- reasons -------------------------------------------------------------------------------
 
     def _alerts(
-        self, slot: Slot, watched: Watched, rows: Any, judged: Marks, before: int, now: float
+        self, slot: Slot, watched: Watched, entry: Entry, judged: Marks, before: int, now: float
     ) -> None:
         """Show the worst alert of the block; say why, as far as the time allows."""
         if not watched.reasons.due(now):
@@ -153,7 +155,7 @@ class Watch:
             "t": before + at + 1, "score": float(judged.value[at]),
             "threshold": float(judged.limit[at]),
         }  # fmt: skip
-        row = rows[at]
+        row = tables.row_of(slot.estimator, entry, at)
         slot.pool.submit(self._explain, slot.spec.name, watched, row, alert)
 
     def _explain(self, name: str, watched: Watched, row: Any, alert: dict[str, Any]) -> None:

@@ -29,15 +29,16 @@ struct Programs {
   int64_t count;
 };
 
-// Query rows, prepared by onkel/core/frame.py: dot(x, s) = q . s + off, |x|^2 = norm.
+// Query rows, prepared by onkel/core/frame.py: dot(x, s) = q . s + off, |x|^2 = norm. The first
+// columns may be codes, of which q and v both hold them as they are.
 template <class T>
 struct Queries {
   const T* q;      // [rows][d] weights applied, for dot products
   const T* v;      // [rows][d] in the stored frame, for differences
   const T* off;    // [rows]
   const T* norm;   // [rows]
-  const T* width;  // [d] what one unit of the stored frame means in each feature
-  int64_t rows, d;
+  const T* width;  // [d] what one unit of the stored frame means; what two codes are apart
+  int64_t rows, d, codes;
 };
 
 template <class T>
@@ -106,7 +107,7 @@ struct StepOutput {
 // What one call of `primal` reads and changes: weights instead of terms, one row at a time.
 struct PrimalInput {
   int64_t rows, columns, d;
-  const double* x;       // [rows][d] features
+  const double* x;       // [rows][codes + d]: codes, which are read as buckets, and features
   const double* y;       // [rows][columns]
   const double* weight;  // [rows]
   const double* eta;     // [rows]
@@ -117,6 +118,33 @@ struct PrimalInput {
   bool intercept, needs_norm, average;
 };
 
+// What one call of `least_squares` reads and changes; see onkel/core/numpy_least_squares.py.
+struct Squares {
+  int64_t rows, columns, d;
+  const double* x;       // [rows][d] features; the last is 1
+  const double* y;       // [rows][columns]; NaN: an output that is not there yet
+  const double* weight;  // [rows]
+  const double* keep;    // [rows] what is left of what was known along a row
+  double clip, most, horizon, longest;
+  double* state;    // [columns][kFields], in and out
+  double* theta;    // [columns][d], in and out
+  double* cov;      // [d][d], in and out
+  double* score;    // [rows][columns]
+  double* limit;    // [rows][columns] standard deviations
+  int64_t bad_row;  // first row whose step is not finite, before which all are learned, or -1
+};
+
+// Weights of codes, which are the first columns of a row: a table for each output.
+struct Codes {
+  int64_t count, buckets, columns;  // codes of a row, weights of an output, outputs
+  int64_t every;                    // steps after which an output's weights are folded
+  bool whole;                       // else these are only the buckets of one row, and never folded
+  const int32_t* at;                // [rows][count] the buckets
+  double* weights;                  // [buckets][columns], times the output's scale
+  double* past;                     // [buckets][columns] (average), or null
+  double* marks;  // [columns][2]: the sum of the squared weights, steps since the fold
+};
+
 struct PrimalOutput {
   double* state;       // [columns][kFields], in and out
   double* theta;       // [columns][d + 1], in and out; the last is the sum of the coefficients
@@ -125,15 +153,17 @@ struct PrimalOutput {
   double* mean_score;  // [rows][columns]
   double* limit;       // [rows][columns]
   int64_t bad_row;     // first row whose step is not finite, or -1
+  Codes codes;         // in and out; as they were where a row is bad
 };
 
 // What one call of the fast lane reads and changes: a ring of panels, learned in place.
 template <class T>
 struct Lane {
   Program program;
-  int64_t d, columns;
+  int64_t d, codes, columns;                    // of d columns the first are codes
   const double *center, *unit, *width, *shift;  // of the frame
-  const T* width_t;
+  double alike;                                 // what a row's codes add to its squared length
+  const T* width_t;                             // [d] as in Queries
   bool invariant;
   double clip;  // most that a coordinate may be, times width (kernels of differences)
   T* panels;    // [capacity][d][kLanes]
@@ -155,6 +185,24 @@ struct Lane {
   uint8_t* kept;
   int threads;
   int64_t done;
+};
+
+// What one call of `condense` reads and changes: terms in order from the first lane on, with
+// coefficients in actual units, of which the first `own` say how large a term is.
+template <class T>
+struct Condense {
+  BudgetCode budget;
+  Program program;
+  int64_t d, codes, columns, own;
+  const double *width, *shift;  // of the frame
+  double alike;                 // what a row's codes add to its squared length
+  const T* width_t;             // [d] as in Queries
+  T* panels;                    // [panels][d][kLanes]
+  T* norms;
+  double* coef;  // [panels][columns][kLanes]
+  int64_t* births;
+  int64_t count, left;  // terms that there are (in and out), and that stay
+  double* lost;         // [columns] the norms of what was lost, added up
 };
 
 // What decides the steps of one member of a bank, and the number of its kernel.
@@ -214,6 +262,11 @@ struct Table {
   void (*matrix_d)(Program, Queries<double>, Panels<double>, int64_t, double*);
   void (*steps)(const StepInput&, StepOutput&);
   void (*primal)(const PrimalInput&, PrimalOutput&);
+  void (*least_squares)(Squares&);
+  bool (*try_squares)(const Squares&, double*, double&);
+  void (*take_squares)(const Squares&, double*, double);
+  void (*fold)(const Codes&, double*);
+  void (*code_scores)(const Codes&, int64_t, const double*, const double*, double*);
   void (*lane_f)(Lane<float>&);
   void (*lane_d)(Lane<double>&);
   bool (*look_f)(Lane<float>&);
@@ -229,6 +282,10 @@ struct Table {
   void (*bank_matrix_f)(Programs, Queries<float>, Panels<float>, int64_t, double*);
   void (*bank_matrix_d)(Programs, Queries<double>, Panels<double>, int64_t, double*);
   void (*density)(const DensityPlan&, Density&);
+  bool (*codes_f)(const float*, int64_t, int64_t, int64_t);
+  bool (*codes_d)(const double*, int64_t, int64_t, int64_t);
+  void (*condense_f)(Condense<float>&);
+  void (*condense_d)(Condense<double>&);
 };
 
 const Table& current_table();  // of the level in use; in bind.cpp

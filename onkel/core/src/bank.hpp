@@ -169,12 +169,8 @@ inline void bank_rows(const Programs& programs, const Queries<T>& queries, const
   Memory<T> memory(2 * R * queries.d * kBankGroups);
   BankSums<T, R> sums(columns, kBankGroups);
   Group<T, R> groups[kBankGroups];
-  for (int g = 0; g < kBankGroups; ++g) {
-    groups[g].d = queries.d;
-    groups[g].width = queries.width;
-    groups[g].q = memory.data + 2 * g * R * queries.d;
-    groups[g].v = groups[g].q + R * queries.d;
-  }
+  for (int g = 0; g < kBankGroups; ++g)
+    groups[g] = group_in<T, R>(memory.data + 2 * g * R * queries.d, queries);
   const Needs needs = needs_of_all(programs);
   for (int64_t row = first; row < last; row += kBankGroups * R) {
     const int64_t rows = std::min<int64_t>(kBankGroups * R, last - row);
@@ -203,11 +199,7 @@ void bank_matrix(Programs programs, Queries<T> queries, Panels<T> panels, int64_
   constexpr int R = kTile;
   Tile<T, R> tile;
   Memory<T> memory(2 * R * queries.d);
-  Group<T, R> g;
-  g.d = queries.d;
-  g.width = queries.width;
-  g.q = memory.data;
-  g.v = g.q + R * queries.d;
+  Group<T, R> g = group_in<T, R>(memory.data, queries);
   const Needs needs = needs_of_all(programs);
   for (int64_t row = 0; row < queries.rows; row += R) {
     fill_group(g, queries, row);

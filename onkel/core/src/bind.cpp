@@ -120,8 +120,21 @@ void moments(const In<double>& rows, const In<double>& fade, Moments& into) {
     into.take(rows.data() + i * rows.shape(1), fade.size() ? fade.data()[i] : 1.0);
 }
 
+// Whether the first `count` values of each row are codes (onkel/core/frame.py).
+template <class T>
+bool has_codes(const In<T>& rows, int64_t count) {
+  require(rows.ndim() == 2 && count >= 0 && count <= whole(rows.shape(1)),
+          "more codes than columns");
+  const int64_t d = whole(rows.shape(1)), n = whole(rows.shape(0));
+  if constexpr (sizeof(T) == 4)
+    return current->codes_f(rows.data(), n, d, count);
+  else
+    return current->codes_d(rows.data(), n, d, count);
+}
+
 template <class T>
 void bind_rows(nb::module_& m) {
+  m.def("has_codes", &has_codes<T>, "rows"_a, "count"_a);
   m.def("sums", &sums<T>, "program"_a, "queries"_a, "panels"_a, written("out"), "threads"_a);
   m.def("matrix", &matrix<T>, "program"_a, "queries"_a, "rows"_a, "norms"_a, written("out"));
 }
@@ -142,10 +155,12 @@ void bind_lane(nb::module_& m);         // in bind_lane.cpp
 void bind_bank(nb::module_& m);         // in bind_bank.cpp
 void bind_bank_lane(nb::module_& m);    // in bind_bank_lane.cpp
 void bind_primal_rows(nb::module_& m);  // in bind_primal_rows.cpp
+void bind_squares(nb::module_& m);      // in bind_squares.cpp
 void bind_means(nb::module_& m);        // in bind_means.cpp
 void bind_density(nb::module_& m);      // in bind_density.cpp
 void bind_chances(nb::module_& m);      // in bind_chances.cpp
 void bind_widths(nb::module_& m);       // in bind_widths.cpp
+void bind_budgets(nb::module_& m);      // in bind_budgets.cpp
 
 NB_MODULE(_native, m) {
   m.attr("FINGERPRINT") = onkel::kFingerprint;
@@ -163,8 +178,10 @@ NB_MODULE(_native, m) {
   bind_bank(m);
   bind_bank_lane(m);
   bind_primal_rows(m);
+  bind_squares(m);
   bind_means(m);
   bind_density(m);
   bind_chances(m);
   bind_widths(m);
+  bind_budgets(m);
 }

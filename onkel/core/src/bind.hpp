@@ -74,9 +74,11 @@ struct Stepper {
 // Rows made ready (onkel/core/frame.py): dot(x, s) = q . s + off, |x|^2 = norm.
 template <class T>
 struct Queries {
-  Queries(const In<T>& q, const In<T>& v, const In<T>& off, const In<T>& norm, const In<T>& width);
+  Queries(const In<T>& q, const In<T>& v, const In<T>& off, const In<T>& norm, const In<T>& width,
+          int64_t codes);
   onkel::Queries<T> view() const {
-    return {q.data(), v.data(), off.data(), norm.data(), width.data(), rows(), whole(q.shape(1))};
+    return {q.data(),     v.data(), off.data(),        norm.data(),
+            width.data(), rows(),   whole(q.shape(1)), codes};
   }
   int64_t rows() const { return whole(q.shape(0)); }
   // Rows first ... first + count - 1.
@@ -91,6 +93,7 @@ struct Queries {
   }
 
   In<T> q, v, off, norm, width;
+  int64_t codes;  // the first columns of q and v; of width, what two of them are apart
 };
 
 // Stored terms as sums read them: of a ring of panels, `used` from the panel `first` on.
@@ -127,14 +130,22 @@ struct Packed {
   std::vector<T> values, norms;
 };
 
-// The coordinates of the stored rows (onkel/core/frame.py).
+// The coordinates of the stored rows (onkel/core/frame.py), of which the first columns are codes.
 template <class T>
 struct Frame {
   Frame(const In<double>& center, const In<double>& unit, const In<double>& width,
-        const In<double>& shift, bool invariant, double clip);
+        const In<double>& shift, const In<double>& apart, bool invariant, double clip);
   int64_t features() const { return whole(center.size()); }
+  int64_t codes() const { return whole(apart.size()); }
+  int64_t numbers() const { return features() - codes(); }
+  // What a row's codes add to its squared length.
+  double alike() const {
+    double sum = 0;
+    for (size_t j = 0; j < apart.size(); ++j) sum += apart.data()[j];
+    return sum / 2;
+  }
 
-  In<double> center, unit, width, shift;
+  In<double> center, unit, width, shift, apart;
   std::vector<T> width_t;
   bool invariant;
   double clip;

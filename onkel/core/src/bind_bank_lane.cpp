@@ -119,8 +119,9 @@ class BankOne {
     require(has(targets.center, k.columns) && has(targets.spread, k.columns) &&
                 has(scores, k.columns) && has(limits, k.columns),
             "one number per output");
-    require((!rows || rows->columns() == k.d) && (!wanted || wanted->columns() == k.columns),
-            "the moments need one number per column");
+    require(
+        (!rows || rows->columns() == k.d - k.codes) && (!wanted || wanted->columns() == k.columns),
+        "the moments need one number per column");
     k.rows = 1;
     k.y = y_.data();
     k.weight = &weight_;
@@ -149,7 +150,7 @@ class BankOne {
     kept_ = 0;
     run(k_);
     if (k_.done != 1) return false;
-    if (rows_) rows_->take(x.data(), 1.0);
+    if (rows_) rows_->take(x.data() + k_.codes, 1.0);
     if (wanted_) wanted_->take(all_.data(), 1.0);
     in_raw_units();
     return true;

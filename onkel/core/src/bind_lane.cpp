@@ -84,8 +84,9 @@ class One {
     require(has(targets.center, k.columns) && has(targets.spread, k.columns) &&
                 has(scores, k.columns) && has(limits, k.columns),
             "one number per output");
-    require((!rows || rows->columns() == k.d) && (!wanted || wanted->columns() == k.columns),
-            "the moments need one number per column");
+    require(
+        (!rows || rows->columns() == k.d - k.codes) && (!wanted || wanted->columns() == k.columns),
+        "the moments need one number per column");
     k.rows = 1;
     k.y = y_.data();
     k.weight = &weight_;
@@ -126,6 +127,8 @@ class One {
   bool take(const In<T>& x, const double* y, int64_t t, double eta, double lam, int64_t oldest,
             double fade) {
     if (!fits(x, k_.d)) return false;
+    if (k_.budget != onkel::BudgetCode::kOldest && k_.count + 1 >= k_.cap)
+      return false;  // a window that this row may fill is brought down elsewhere
     for (int64_t c = 0; c < k_.columns; ++c) {
       const double scale = std::fabs(k_.state[c * onkel::kFields + onkel::kFieldScale]);
       if (!(std::fabs(y[c]) <= 1e150) || scale < 1e-3 || scale > 1e3)
@@ -139,7 +142,7 @@ class One {
     oldest_ = oldest;
     run(k_);
     if (k_.done != 1) return false;
-    if (rows_) rows_->take(x.data(), fade);
+    if (rows_) rows_->take(x.data() + k_.codes, fade);
     if (wanted_) wanted_->take(y, fade);
     in_raw_units();
     return true;

@@ -20,11 +20,13 @@ onkel::Lane<T> lane_of(const Program& program, const Frame<T>& frame, const Term
   onkel::Lane<T> k{};
   k.program = program.view();
   k.d = terms.features();
+  k.codes = frame.codes();
   k.columns = terms.columns();
   k.center = frame.center.data();
   k.unit = frame.unit.data();
   k.width = frame.width.data();
   k.shift = frame.shift.data();
+  k.alike = frame.alike();
   k.width_t = frame.width_t.data();
   k.invariant = frame.invariant;
   k.clip = frame.clip;

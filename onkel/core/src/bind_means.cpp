@@ -10,9 +10,9 @@ using namespace seam;
 class Means {
  public:
   Means(double rate, double share, const Out<double>& weights, const Out<double>& losses,
-        const Out<double>& usual, const Out<double>& joint, const Out<double>& bow,
-        const Out<double>& said, const Out<double>& totals)
-      : held_{weights, losses, usual, joint, bow, said, totals},
+        const Out<double>& usual, const Out<double>& own, const Out<double>& squares,
+        const Out<double>& joint, const Out<double>& bow, const Out<double>& totals)
+      : held_{weights, losses, usual, own, squares, joint, bow, totals},
         state_(state(rate, share)),
         room_(state_) {}
 
@@ -32,10 +32,11 @@ class Means {
 
  private:
   onkel::Means state(double rate, double share) const {
-    const auto& [weights, losses, usual, joint, bow, said, totals] = held_;
-    const size_t m = said.size(), c = usual.size();
+    const auto& [weights, losses, usual, own, squares, joint, bow, totals] = held_;
+    const size_t c = usual.size(), m = c > 0 ? joint.size() / (c * onkel::kMeansJoint) : 0;
     const size_t experts = m > 1 ? m + onkel::kMeansJoint : m;
     require(m > 0 && c > 0 && weights.size() == experts && losses.size() == experts &&
+                own.size() == c && squares.size() == c * experts &&
                 joint.size() == c * onkel::kMeansJoint * m && bow.size() == c * m * m &&
                 totals.size() == 3,
             "an array of the means has the wrong size");
@@ -47,9 +48,10 @@ class Means {
             weights.data(),
             losses.data(),
             usual.data(),
+            own.data(),
+            squares.data(),
             joint.data(),
             bow.data(),
-            said.data(),
             totals.data()};
   }
   size_t check(const In<double>& scores, const Out<double>& out) const {
@@ -61,7 +63,7 @@ class Means {
   }
 
   struct Held {
-    Out<double> weights, losses, usual, joint, bow, said, totals;
+    Out<double> weights, losses, usual, own, squares, joint, bow, totals;
   } held_;
   onkel::Means state_;
   onkel::MeansRoom room_;
@@ -72,10 +74,10 @@ class Means {
 void bind_means(nb::module_& m) {
   nb::class_<Means>(m, "Means")
       .def(nb::init<double, double, const Out<double>&, const Out<double>&, const Out<double>&,
-                    const Out<double>&, const Out<double>&, const Out<double>&,
+                    const Out<double>&, const Out<double>&, const Out<double>&, const Out<double>&,
                     const Out<double>&>(),
            "rate"_a, "share"_a, written("weights"), written("losses"), written("usual"),
-           written("joint"), written("bow"), written("said"), written("totals"))
+           written("own"), written("squares"), written("joint"), written("bow"), written("totals"))
       .def("learn", &Means::learn, "scores"_a, "y"_a, written("out"))
       .def("look", &Means::look, "scores"_a, written("out"));
 }

@@ -36,12 +36,13 @@ Program::Program(const std::vector<std::tuple<int, double, double, int>>& text) 
 
 template <class T>
 Queries<T>::Queries(const In<T>& q, const In<T>& v, const In<T>& off, const In<T>& norm,
-                    const In<T>& width)
-    : q(q), v(v), off(off), norm(norm), width(width) {
+                    const In<T>& width, int64_t codes)
+    : q(q), v(v), off(off), norm(norm), width(width), codes(codes) {
   require(q.ndim() == 2 && v.ndim() == 2 && q.shape(0) == v.shape(0) && q.shape(1) == v.shape(1),
           "q and v must be matrices of one shape");
   require(off.size() == q.shape(0) && norm.size() == q.shape(0) && width.size() == q.shape(1),
           "query vectors have the wrong length");
+  require(codes >= 0 && codes <= whole(q.shape(1)), "more codes than columns");
 }
 
 template <class T>
@@ -61,17 +62,20 @@ Panels<T>::Panels(const In<T>& values, const In<T>& norms, const In<T>& coef, in
 
 template <class T>
 Frame<T>::Frame(const In<double>& center, const In<double>& unit, const In<double>& width,
-                const In<double>& shift, bool invariant, double clip)
+                const In<double>& shift, const In<double>& apart, bool invariant, double clip)
     : center(center),
       unit(unit),
       width(width),
       shift(shift),
+      apart(apart),
       width_t(width.data(), width.data() + width.size()),
       invariant(invariant),
       clip(clip) {
   require(unit.size() == center.size() && width.size() == center.size() &&
               shift.size() == center.size(),
           "a frame has four numbers per feature");
+  require(apart.size() <= center.size(), "more codes than columns");
+  std::copy_n(apart.data(), apart.size(), width_t.begin());
 }
 
 template <class T>
@@ -111,15 +115,16 @@ using namespace seam;
 template <class T>
 void bind_arrays(nb::module_& m) {
   nb::class_<Queries<T>>(m, named<T>("Queries").c_str())
-      .def(nb::init<const In<T>&, const In<T>&, const In<T>&, const In<T>&, const In<T>&>(), "q"_a,
-           "v"_a, "off"_a, "norm"_a, "width"_a);
+      .def(
+          nb::init<const In<T>&, const In<T>&, const In<T>&, const In<T>&, const In<T>&, int64_t>(),
+          "q"_a, "v"_a, "off"_a, "norm"_a, "width"_a, "codes"_a = 0);
   nb::class_<Panels<T>>(m, named<T>("Panels").c_str())
       .def(nb::init<const In<T>&, const In<T>&, const In<T>&, int64_t, int64_t>(), "values"_a,
            "norms"_a, "coef"_a, "first"_a, "used"_a);
   nb::class_<Frame<T>>(m, named<T>("Frame").c_str())
       .def(nb::init<const In<double>&, const In<double>&, const In<double>&, const In<double>&,
-                    bool, double>(),
-           "center"_a, "unit"_a, "width"_a, "shift"_a, "invariant"_a, "clip"_a);
+                    const In<double>&, bool, double>(),
+           "center"_a, "unit"_a, "width"_a, "shift"_a, "apart"_a, "invariant"_a, "clip"_a);
   nb::class_<Terms<T>>(m, named<T>("Terms").c_str())
       .def(nb::init<const Out<T>&, const Out<T>&, const Out<double>&, const Out<T>&,
                     const Out<int64_t>&>(),

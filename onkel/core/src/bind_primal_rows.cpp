@@ -2,12 +2,61 @@
 // taken over when everything else of the same row has gone well.
 #include <optional>
 
+#include "bind_codes.hpp"
 #include "bind_lane.hpp"
 #include "bind_plan.hpp"
 
 namespace {
 
-constexpr double kLargest = 1e250;  // a weight beyond this is refused, as by onkel/learner
+// The weights that one row's codes touch, taken out of the tables to be tried, and put back.
+class Touched {
+ public:
+  Touched(const CodeTable& table, int64_t columns) : table_(table) {
+    require(table.columns() == columns && !table.averages(), "the weights of codes do not fit");
+    for (auto* ids : {&at_, &local_, &taken_}) ids->resize(static_cast<size_t>(count()));
+    marks_.resize(table.marks.size());
+    weights_.resize(static_cast<size_t>(columns * count()));
+  }
+  int64_t count() const { return table_.count(); }
+
+  // What `primal` reads and changes of a row of features.
+  onkel::Codes take(const double* x) {
+    fill_buckets(x, 1, count(), count(), table_.buckets(), at_.data());
+    size_ = 0;
+    for (size_t j = 0; j < at_.size(); ++j) local_[j] = place(at_[j]);
+    const int64_t n = table_.columns();
+    for (int64_t i = 0; i < size_; ++i) std::copy_n(stored(i), n, weights_.data() + i * n);
+    std::copy_n(table_.marks.data(), marks_.size(), marks_.data());
+    return {count(),       size_,           n,       table_.buckets(), false,
+            local_.data(), weights_.data(), nullptr, marks_.data()};
+  }
+
+  // Takes over what has become of them; `state` is the outputs' as it is now.
+  void put_back(double* state) {
+    const int64_t n = table_.columns();
+    for (int64_t i = 0; i < size_; ++i) std::copy_n(weights_.data() + i * n, n, stored(i));
+    std::copy_n(marks_.data(), marks_.size(), table_.marks.data());
+    onkel::current_table().fold(table_.view(nullptr), state);
+  }
+
+ private:
+  // The number of a bucket among those that the row touches.
+  int32_t place(int32_t bucket) {
+    if (bucket < 0) return bucket;
+    for (int32_t i = 0; i < size_; ++i)
+      if (taken_[static_cast<size_t>(i)] == bucket) return i;
+    taken_[static_cast<size_t>(size_)] = bucket;
+    return static_cast<int32_t>(size_++);
+  }
+  double* stored(int64_t i) {
+    return table_.weights.data() + taken_[static_cast<size_t>(i)] * table_.columns();
+  }
+
+  CodeTable table_;
+  std::vector<int32_t> at_, local_, taken_;
+  std::vector<double> weights_, marks_;
+  int64_t size_ = 0;
+};
 
 // One setting: its weights over standardised features, and where they are to go.
 template <class T>
@@ -15,19 +64,23 @@ class Weights {
  public:
   Weights(const Frame<T>& frame, const Out<double>& state, const Out<double>& theta,
           const Stepper& stepper, double p, const Targets& targets, const Moments* rows,
-          const Moments* wanted)
+          const Moments* wanted, const CodeTable* codes)
       : frame_(frame),
         state_(state),
         theta_(theta),
         targets_(targets),
         d_(frame.features()),
         columns_(whole(state.size()) / onkel::kFields) {
-    require(has(state, columns_ * onkel::kFields) && has(theta, columns_ * (d_ + 1)),
+    if (codes) codes_.emplace(*codes, columns_);
+    require(frame.codes() == (codes ? codes->count() : 0) && (!codes || p == 2),
+            "the weights of codes do not fit");
+    require(has(state, columns_ * onkel::kFields) && has(theta, columns_ * (frame.numbers() + 1)),
             "state and theta need one row per output");
     require(has(targets.center, columns_) && has(targets.spread, columns_),
             "one number per output");
-    require((!rows || rows->columns() == d_) && (!wanted || wanted->columns() == columns_),
-            "the moments need one number per column");
+    require(
+        (!rows || rows->columns() == frame.numbers()) && (!wanted || wanted->columns() == columns_),
+        "the moments need one number per column");
     if (rows) rows_ = *rows;
     if (wanted) wanted_ = *wanted;
     x_.resize(size(d_));
@@ -35,9 +88,20 @@ class Weights {
     limit_.resize(size(columns_));
     new_state_.resize(state.size());
     new_theta_.resize(theta.size());
-    in_ = {
-        1,     columns_,     d_,           x_.data(), y_.data(),         &weight_,           &eta_,
-        &lam_, stepper.loss, stepper.rule, p,         stepper.intercept, stepper.needs_norm, false};
+    in_ = {1,
+           columns_,
+           frame.numbers(),
+           x_.data(),
+           y_.data(),
+           &weight_,
+           &eta_,
+           &lam_,
+           stepper.loss,
+           stepper.rule,
+           p,
+           stepper.intercept,
+           stepper.needs_norm,
+           false};
   }
   Weights(const Weights&) = delete;  // it points into itself
 
@@ -49,7 +113,11 @@ class Weights {
     eta_ = eta;
     lam_ = lam;
     double square = 0;
-    for (int64_t j = 0; j < d_; ++j) {
+    for (int64_t j = 0; j < frame_.codes(); ++j) {
+      x_[size(j)] = static_cast<double>(x[j]);
+      if (!is_code(x_[size(j)])) return false;
+    }
+    for (int64_t j = frame_.codes(); j < d_; ++j) {
       const double v =
           (static_cast<double>(x[j]) - frame_.center.data()[j]) * frame_.unit.data()[j];
       x_[size(j)] = frame_.width.data()[j] * (v - frame_.shift.data()[j]);
@@ -63,7 +131,8 @@ class Weights {
     std::copy_n(state_.data(), state_.size(), new_state_.data());
     std::copy_n(theta_.data(), theta_.size(), new_theta_.data());
     onkel::PrimalOutput out{new_state_.data(), new_theta_.data(), nullptr, scores,
-                            nullptr,           limit_.data(),     -1};
+                            nullptr,           limit_.data(),     -1,      {}};
+    if (codes_) out.codes = codes_->take(x_.data());
     onkel::current_table().primal(in_, out);
     bool fine = true;
     for (int64_t c = 0; c < columns_; ++c) {
@@ -71,7 +140,7 @@ class Weights {
       fine &= std::isfinite(scores[c]);
     }
     learns_ = out.bad_row < 0;
-    for (const double w : new_theta_) learns_ &= std::fabs(w) < kLargest;
+    for (const double w : new_theta_) learns_ &= std::fabs(w) < onkel::kLargest;
     return fine;
   }
   bool learns() const { return learns_; }
@@ -80,7 +149,8 @@ class Weights {
   void commit(const T* x, const double* y) {
     std::copy_n(new_state_.data(), state_.size(), state_.data());
     std::copy_n(new_theta_.data(), theta_.size(), theta_.data());
-    if (rows_) rows_->take(x, 1.0);
+    if (codes_) codes_->put_back(state_.data());
+    if (rows_) rows_->take(x + frame_.codes(), 1.0);
     if (wanted_) wanted_->take(y, 1.0);
   }
 
@@ -92,6 +162,7 @@ class Weights {
   Targets targets_;
   int64_t d_, columns_;
   std::optional<Moments> rows_, wanted_;
+  std::optional<Touched> codes_;
   std::vector<double> x_, y_, limit_, new_state_, new_theta_;
   double eta_ = 0, lam_ = 0, weight_ = 1;
   bool learns_ = false;
@@ -167,9 +238,9 @@ template <class T>
 void bind_type(nb::module_& m) {
   nb::class_<Weights<T>>(m, named<T>("Weights").c_str())
       .def(nb::init<const Frame<T>&, const Out<double>&, const Out<double>&, const Stepper&, double,
-                    const Targets&, const Moments*, const Moments*>(),
+                    const Targets&, const Moments*, const Moments*, const CodeTable*>(),
            "frame"_a, written("state"), written("theta"), "stepper"_a, "p"_a, "targets"_a,
-           "rows"_a.none(), "wanted"_a.none());
+           "rows"_a.none(), "wanted"_a.none(), "codes"_a.none());
   nb::class_<PrimalRows<T>>(m, named<T>("PrimalRows").c_str())
       .def(nb::init<const std::vector<Weights<T>*>&, const Out<double>&>(), "settings"_a,
            written("scores"), nb::keep_alive<1, 2>())

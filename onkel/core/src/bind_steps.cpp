@@ -1,6 +1,8 @@
 // The scalar loops for Python: over terms and over weights. What they read is one part, what they
 // write another; both are checked when they are made, and against each other when they meet.
-#include "bind.hpp"
+#include <optional>
+
+#include "bind_codes.hpp"
 
 namespace {
 
@@ -109,14 +111,24 @@ void steps(const StepInput& task, StepOutput& out) {
 struct PrimalInput {
   PrimalInput(const In<double>& x, const In<double>& y, const In<double>& weight,
               const In<double>& eta, const In<double>& lam, const Stepper& stepper, double p,
-              bool average)
+              bool average, const CodeTable* codes)
       : arrays{x, y, weight, eta, lam} {
     require(x.ndim() == 2 && y.ndim() == 2 && x.shape(0) == y.shape(0), "x and y must be matrices");
     require(weight.size() == y.shape(0) && eta.size() == y.shape(0) && lam.size() == y.shape(0),
             "one weight and rate per row");
-    view = {whole(y.shape(0)),
+    const int64_t rows = whole(y.shape(0)), width = whole(x.shape(1));
+    if (codes) {
+      require(p == 2, "weights of codes need p = 2");
+      require(codes->count() <= width && codes->columns() == whole(y.shape(1)) &&
+                  codes->averages() == (average && y.shape(1) > 0),
+              "the weights of codes do not fit x and y");
+      at.resize(static_cast<size_t>(rows * codes->count()));
+      fill_buckets(x.data(), rows, width, codes->count(), codes->buckets(), at.data());
+      table.emplace(*codes);
+    }
+    view = {rows,
             whole(y.shape(1)),
-            whole(x.shape(1)),
+            width - (codes ? codes->count() : 0),
             x.data(),
             y.data(),
             weight.data(),
@@ -131,10 +143,12 @@ struct PrimalInput {
   }
 
   std::vector<In<double>> arrays;
+  std::vector<int32_t> at;  // the buckets of all codes
+  std::optional<CodeTable> table;
   onkel::PrimalInput view{};
 };
 
-// What `primal` writes: state, theta and total change in place.
+// What `primal` writes: state, theta and total change in place, as do the weights of codes.
 struct PrimalOutput {
   PrimalOutput(const Out<double>& state, const Out<double>& theta, const Out<double>& total,
                const Out<double>& score, const Out<double>& mean_score, const Out<double>& limit)
@@ -144,13 +158,8 @@ struct PrimalOutput {
         score(score),
         mean_score(mean_score),
         limit(limit) {
-    view = {state.data(),
-            theta.data(),
-            total.data(),
-            score.data(),
-            mean_score.data(),
-            limit.data(),
-            -1};
+    view = {state.data(),      theta.data(), total.data(), score.data(),
+            mean_score.data(), limit.data(), -1,           {}};
   }
   void check(const onkel::PrimalInput& in) const {
     const int64_t n = in.rows, c = in.columns, wide = c * (in.d + 1);
@@ -166,8 +175,22 @@ struct PrimalOutput {
 
 void primal(const PrimalInput& task, PrimalOutput& out) {
   out.check(task.view);
+  out.view.codes = task.table ? task.table->view(task.at.data()) : onkel::Codes{};
   nb::gil_scoped_release release;
   onkel::current_table().primal(task.view, out.view);
+}
+
+// Adds what the codes of rows say: `now` times by the weights, `then` times by the past ones.
+void code_scores(const In<double>& x, const CodeTable& table, const In<double>& now,
+                 const In<double>& then, const Out<double>& out) {
+  require(x.ndim() == 2 && whole(x.shape(1)) >= table.count(), "rows narrower than their codes");
+  const int64_t rows = whole(x.shape(0)), columns = table.columns();
+  require(has(now, columns) && has(then, columns) && has(out, rows * columns),
+          "one number per output");
+  std::vector<int32_t> at(static_cast<size_t>(rows * table.count()));
+  fill_buckets(x.data(), rows, whole(x.shape(1)), table.count(), table.buckets(), at.data());
+  onkel::current_table().code_scores(table.view(at.data()), rows, now.data(), then.data(),
+                                     out.data());
 }
 
 void bind_input(nb::module_& m) {
@@ -181,13 +204,28 @@ void bind_input(nb::module_& m) {
            "budget"_a, "average"_a, "stop_scale"_a);
   nb::class_<PrimalInput>(m, "PrimalInput")
       .def(nb::init<const In<double>&, const In<double>&, const In<double>&, const In<double>&,
-                    const In<double>&, const Stepper&, double, bool>(),
-           "x"_a, "y"_a, "weight"_a, "eta"_a, "lam"_a, "stepper"_a, "p"_a, "average"_a);
+                    const In<double>&, const Stepper&, double, bool, const CodeTable*>(),
+           "x"_a, "y"_a, "weight"_a, "eta"_a, "lam"_a, "stepper"_a, "p"_a, "average"_a,
+           "codes"_a.none());
+}
+
+// Where the weights of codes [rows][columns] stand in a table of so many.
+void buckets(const In<double>& codes, int64_t count, const Out<int64_t>& out) {
+  require(codes.ndim() == 2 && out.size() == codes.size(), "one bucket per code");
+  require_buckets(count);
+  const size_t width = codes.shape(1);
+  for (size_t i = 0; i < codes.size(); ++i)
+    out.data()[i] = bucket_of(whole(i % width), codes.data()[i], count);
 }
 
 }  // namespace
 
 void bind_steps(nb::module_& m) {
+  nb::class_<CodeTable>(m, "CodeTable")
+      .def(nb::init<int64_t, const Out<double>&, const Out<double>&, const Out<double>&>(),
+           "count"_a, written("weights"), written("past"), written("marks"));
+  m.def("buckets", &buckets, "codes"_a, "count"_a, written("out"));
+  m.def("code_scores", &code_scores, "x"_a, "table"_a, "now"_a, "then"_a, written("out"));
   bind_input(m);
   nb::class_<StepOutput>(m, "StepOutput")
       .def(nb::init<const Out<double>&, const Out<double>&, const Out<double>&, const Out<double>&,

@@ -10,12 +10,13 @@ using namespace seam;
 
 // As core/widths.py lists them.
 struct Numbers {
-  double rate, low, high, horizon, step, far, large, least, most;
+  double rate, low, high, horizon, step, far, large, least, most, farthest;
 };
 
 // The state of one target, field by field as `Width` has it.
 struct Width {
-  double log_q, first, usual, middle, spread, base, by_apart, by_answer, missed, forgiven, unspent;
+  double log_q, first, usual, middle, spread, base, by_apart, by_answer, missed, forgiven, unspent,
+      square;
 };
 constexpr size_t kFields = sizeof(Width) / sizeof(double);
 constexpr size_t kNumbers = sizeof(Numbers) / sizeof(double);
@@ -27,9 +28,11 @@ struct Seen {
     high = w.spread > 0 ? (answer - w.middle) / w.spread : 0.0;
     high = std::min(std::max(high, -n.far), n.far);
     unit = w.base + w.by_apart * far + w.by_answer * high;
-    width = std::exp(w.log_q) * w.usual * std::min(std::max(unit, n.least), n.most);
+    const double within = std::min(std::max(unit, n.least), n.most);
+    width = std::exp(w.log_q) * w.usual * within;
+    size = w.usual * within;
   }
-  double far, high, unit, width;
+  double far, high, unit, width, size;
 };
 
 void move(const Numbers& n, Width& w, bool miss, double nu) {
@@ -48,8 +51,12 @@ void fit(const Numbers& n, Width& w, const Seen& seen, double error) {
   w.by_answer += step * seen.high;
 }
 
-void average(const Numbers& n, Width& w, double answer, double error, int64_t row) {
+void average(const Numbers& n, Width& w, double answer, double error, int64_t row, double size) {
   const double share = 1.0 / std::min(static_cast<double>(row), n.horizon);
+  if (size > 0) {
+    const double far = std::min(error / size, n.farthest);
+    w.square += share * (far * far - w.square);
+  }
   w.usual += share * (error - w.usual);
   if (row > 1) w.spread += share * (std::abs(answer - w.middle) - w.spread);
   w.middle += share * (answer - w.middle);
@@ -60,7 +67,8 @@ double follow(const Numbers& n, Width& w, double answer, double apart, double er
   const Seen seen(n, w, answer, apart);
   move(n, w, error > seen.width, nu);
   if (w.usual > 0) fit(n, w, seen, error);
-  if (row) average(n, w, answer, error, row);  // nothing was known before the very first row
+  if (row)
+    average(n, w, answer, error, row, seen.size);  // nothing was known before the very first row
   return seen.width;
 }
 

@@ -32,6 +32,12 @@ inline int64_t droppable(const Lane<T>& k, int64_t start, int64_t n) {
   return std::min(old, k.count);
 }
 
+// How many rows may come: any where the oldest terms go one by one, else what the window holds.
+template <class T>
+inline int64_t room_in(const Lane<T>& k) {
+  return k.budget == BudgetCode::kOldest ? k.rows : k.cap - k.count;
+}
+
 template <class T>
 inline void set_weights(Lane<T>& k, int64_t slot, bool live) {
   const int64_t panel = slot / kLanes, lane = slot % kLanes;
@@ -279,9 +285,11 @@ inline void learn_rows(Lane<T>& k) {
   const bool large = R > 1 && k.count * (k.d + kExp) > kShared;
   Team team(large ? k.threads : 1);
   while (k.done < k.rows) {
-    const int64_t n = std::min<int64_t>(large ? kGroups * R : R, k.rows - k.done);
-    if (!learn_block<T, R>(k, *memory, k.done, n,
-                           [&](int groups, auto work) { team.share(groups, work); }))
+    const int64_t n =
+        std::min<int64_t>(std::min<int64_t>(large ? kGroups * R : R, room_in(k)), k.rows - k.done);
+    if (n < 1 ||
+        !learn_block<T, R>(
+            k, *memory, k.done, n, [&](int groups, auto work) { team.share(groups, work); }))
       return;
     k.done += n;
     if (must_fold(k)) return;

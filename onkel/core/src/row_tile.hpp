@@ -107,6 +107,8 @@ inline void take_row(const Lane<T>& k, int64_t i, const T* x, const double* limi
   Lengths<VecD> many;
   Lengths<double> rest;
   int64_t j = 0;
+  for (; j < k.codes; ++j) q[j] = v[j] = x[j];
+  rest.square = k.alike;
   for (; j + W <= k.d; j += W) take_features<VecD, Part>(k, x, limit, j, q, v, many);
   for (; j < k.d; ++j) take_features<double, T>(k, x, limit, j, q, v, rest);
   if (!k.invariant) h.off[i] = static_cast<T>(sum_lanes<double>(many.off) + rest.off);
@@ -124,13 +126,15 @@ inline void side_by_side(const Lane<T>& k, int64_t n, const Rows<T, R>& at, RowT
   transpose<T, R>(at.v, room, h.v);
 }
 
-// Takes n rows as they came, from `start` on; false if one of them is too large.
+// Takes n rows as they came, from `start` on; false if one of them is too large, or has no codes
+// where they should be.
 template <class T, int R>
 inline bool take_rows(const Lane<T>& k, int64_t start, int64_t n, const Rows<T, R>& at,
                       RowTile<T, R>& h) {
   for (int64_t i = 0; i < n; ++i) {
-    take_row(k, i, k.x + (start + i) * k.d, at.limit, at, h);
-    if (!std::isfinite(h.diag[i])) return false;
+    const T* x = k.x + (start + i) * k.d;
+    take_row(k, i, x, at.limit, at, h);
+    if (!std::isfinite(h.diag[i]) || !have_codes(x, 1, k.d, k.codes)) return false;
   }
   side_by_side(k, n, at, h);
   return true;
@@ -156,11 +160,21 @@ inline void compare(const Lane<T>& k, const Needs& needs, const RowTile<T, R>& h
                     const RowTile<T, R>& o, Tile<T, 1>& tile) {
   static_assert(R * R <= kLanes);
   typedef T Row __attribute__((vector_size(R * sizeof(T))));
-  const bool direct = needs.dist2 && !needs.dot && k.d <= kDirect;
+  const bool direct = needs.dist2 && !needs.dot && k.d - k.codes <= kDirect;
+  Row agree[R];  // half of what codes would be apart where they agree
+  for (int i = 0; i < R; ++i) agree[i] = Row{};
+  T all = 0;
+  for (int64_t f = 0; f < k.codes; ++f) {
+    const Row other = load<Row>(o.v + f * R);
+    const T half = k.width_t[f] * T(0.5);
+    all += half;
+    for (int i = 0; i < R; ++i)
+      agree[i] = plus_where(agree[i], broadcast<Row>(h.v[f * R + i]) == other, half);
+  }
   if (needs.dot || (needs.dist2 && !direct)) {
     Row dot[R];
-    for (int i = 0; i < R; ++i) dot[i] = Row{};
-    for (int64_t f = 0; f < k.d; ++f) {
+    for (int i = 0; i < R; ++i) dot[i] = agree[i];
+    for (int64_t f = k.codes; f < k.d; ++f) {
       const Row other = load<Row>(o.v + f * R);
       for (int i = 0; i < R; ++i) dot[i] = dot[i] + h.q[f * R + i] * other;
     }
@@ -172,8 +186,10 @@ inline void compare(const Lane<T>& k, const Needs& needs, const RowTile<T, R>& h
       }
   }
   if (direct || needs.dist1) {
-    T dist2[R][R] = {}, dist1[R][R] = {};
-    for (int64_t f = 0; f < k.d; ++f)
+    T dist2[R][R], dist1[R][R];
+    for (int i = 0; i < R; ++i)
+      for (int j = 0; j < R; ++j) dist1[i][j] = dist2[i][j] = 2 * (all - agree[i][j]);
+    for (int64_t f = k.codes; f < k.d; ++f)
       for (int i = 0; i < R; ++i)
         for (int j = 0; j < R; ++j) {
           const T gap = (h.v[f * R + i] - o.v[f * R + j]) * k.width_t[f];
@@ -209,6 +225,7 @@ inline Group<T, R> group_of(const Lane<T>& k, const RowTile<T, R>& h) {
   }
   g.width = k.width_t;
   g.d = k.d;
+  g.codes = k.codes;
   return g;
 }
 
@@ -252,23 +269,16 @@ inline void note_oldest(const Lane<T>& k, int64_t panel, const T* values, Part p
 
 // One panel in registers from the features to the weighted sum: `value(acc, row, lane)` is the
 // kernel. Values are written down only where `keep` is given.
-template <class T, int R, class Add, class Value>
-inline void fused_panel(const T* query, const T* panel, int64_t d, const T* weights,
-                        typename Simd<T>::Vec* sums, T* keep, Add add, Value value) {
+template <class T, int R, class Code, class Add, class Value>
+inline void fused_panel(const Lane<T>& k, const T* query, const T* panel, const T* weights,
+                        typename Simd<T>::Vec* sums, T* keep, Code code, Add add, Value value) {
   using V = typename Simd<T>::Vec;
   constexpr int W = Simd<T>::width;
+  const int64_t codes = k.codes, d = k.d;
   for (int lane = 0; lane < kLanes; lane += 2 * W) {
     V acc0[R], acc1[R];
     for (int r = 0; r < R; ++r) acc0[r] = acc1[r] = V{};
-    for (int64_t j = 0; j < d; ++j) {
-      const V s0 = load<V>(panel + j * kLanes + lane);
-      const V s1 = load<V>(panel + j * kLanes + lane + W);
-      for (int r = 0; r < R; ++r) {
-        const V x = broadcast<V>(query[j * R + r]);
-        acc0[r] = add(acc0[r], x, s0, j);
-        acc1[r] = add(acc1[r], x, s1, j);
-      }
-    }
+    add_both<T, R>(query, panel + lane, codes, d, acc0, acc1, code, add);
     const V w0 = load<V>(weights + lane), w1 = load<V>(weights + lane + W);
     for (int r = 0; r < R; ++r) {
       const V k0 = value(acc0[r], r, lane), k1 = value(acc1[r], r, lane + W);
@@ -285,8 +295,9 @@ inline void fused_panel(const T* query, const T* panel, int64_t d, const T* weig
 constexpr int64_t kFlush = 16;  // panels whose sums stay in the rows' own type
 
 // One output under a kernel of one operation: sums over the terms that stay.
-template <class T, int R, class Add, class Value>
-inline void fused_sums(const Lane<T>& k, const T* query, T* keep, Part part, Add add, Value value) {
+template <class T, int R, class Code, class Add, class Value>
+inline void fused_sums(const Lane<T>& k, const T* query, T* keep, Part part, Code code, Add add,
+                       Value value) {
   using V = typename Simd<T>::Vec;
   const int64_t used = used_panels(k);
   V sums[R];
@@ -294,8 +305,8 @@ inline void fused_sums(const Lane<T>& k, const T* query, T* keep, Part part, Add
   for (int64_t p = 0; p < used; ++p) {
     const int64_t panel = (k.head / kLanes + p) % k.capacity;
     const bool first = p < 2 && part.old > 0;
-    fused_panel<T, R>(query, k.panels + panel * k.d * kLanes, k.d, k.weights + panel * kLanes, sums,
-                      first ? keep : nullptr, add, value(k.norms + panel * kLanes));
+    fused_panel<T, R>(k, query, k.panels + panel * k.d * kLanes, k.weights + panel * kLanes, sums,
+                      first ? keep : nullptr, code, add, value(k.norms + panel * kLanes));
     if (first) note_oldest(k, panel, keep, part);
     if ((p + 1) % kFlush && p + 1 < used) continue;
     for (int64_t i = 0; i < part.n; ++i) part.base[i] += sum_lanes<T>(sums[i]);
@@ -304,32 +315,34 @@ inline void fused_sums(const Lane<T>& k, const T* query, T* keep, Part part, Add
 }
 
 // The same, what the kernel reads being made feature by feature.
-template <class T, int R, Reads reads, class Formula>
+template <class T, int R, Reads reads, bool Coded, class Formula>
 inline void sums_of_one(const Lane<T>& k, const RowTile<T, R>& h, T* keep, Part part,
                         Formula formula) {
   using V = typename Simd<T>::Vec;
   const T* width = k.width_t;
+  const Agree<T, Coded> agree{width};
+  const Differ<T, Coded> differ{width};
   const auto product = [](V acc, V x, V s, int64_t) { return acc + x * s; };
   const auto plain = [formula](const T*) {
     return [formula](V x, int, int) { return formula(x); };
   };
   if constexpr (reads == Reads::kDot) {
-    fused_sums<T, R>(k, h.q, keep, part, product, [formula, &h](const T*) {
+    fused_sums<T, R>(k, h.q, keep, part, agree, product, [formula, &h](const T*) {
       return [formula, &h](V dot, int r, int) { return formula(dot + h.off[r]); };
     });
   } else if constexpr (reads == Reads::kDist1) {
     const auto gap = [width](V acc, V x, V s, int64_t j) {
       return acc + magnitude(x - s) * width[j];
     };
-    fused_sums<T, R>(k, h.v, keep, part, gap, plain);
-  } else if (k.d <= kDirect) {
+    fused_sums<T, R>(k, h.v, keep, part, differ, gap, plain);
+  } else if (k.d - k.codes <= kDirect) {
     const auto square = [width](V acc, V x, V s, int64_t j) {
       const V t = (x - s) * width[j];
       return acc + t * t;
     };
-    fused_sums<T, R>(k, h.v, keep, part, square, plain);
+    fused_sums<T, R>(k, h.v, keep, part, differ, square, plain);
   } else {
-    fused_sums<T, R>(k, h.q, keep, part, product, [formula, &h](const T* norms) {
+    fused_sums<T, R>(k, h.q, keep, part, agree, product, [formula, &h](const T* norms) {
       return [formula, &h, norms](V dot, int r, int lane) {
         dot = dot + h.off[r];
         const V d2 = load<V>(norms + lane) + h.norm[r] - (dot + dot);
@@ -346,7 +359,10 @@ inline bool simple_sums(const Lane<T>& k, const RowTile<T, R>& h, T* keep, Part 
   bool simple = false;
   with_formula<T>(k.program.nodes[0], [&](auto op, auto formula) {
     if constexpr (op.row.exponential || op.value == Op::kLinear) {
-      sums_of_one<T, R, op.row.reads>(k, h, keep, part, formula);
+      if (k.codes)
+        sums_of_one<T, R, op.row.reads, true>(k, h, keep, part, formula);
+      else
+        sums_of_one<T, R, op.row.reads, false>(k, h, keep, part, formula);
       simple = true;
     }
   });

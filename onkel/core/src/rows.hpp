@@ -1,6 +1,7 @@
 // Rows: one kernel against many terms. A tile of a few queries times one panel of terms is
 // evaluated in registers and first-level cache; no block x terms matrix is written.
 #pragma once
+#include <algorithm>
 #include <cmath>
 
 #include "api.hpp"
@@ -12,6 +13,19 @@ namespace {
 using onkel::kLanes;
 using onkel::Panels;
 using onkel::Queries;
+
+// Whether the first `codes` of d values of each row are codes: whole, from 0 to less than kCodes.
+template <class T>
+bool have_codes(const T* rows, int64_t n, int64_t d, int64_t codes) {
+  const T most = static_cast<T>(onkel::kCodes - 1);
+  int bad = 0;
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j < codes; ++j) {
+      const T x = rows[i * d + j], near = std::min(most, std::max(T(0), x));  // of NaN: 0
+      bad |= static_cast<T>(static_cast<int32_t>(near)) != x;
+    }
+  return !bad;
+}
 
 constexpr int kTile = kBytes == 64 ? 8 : 4;  // queries that share each load of a term
 constexpr int kDirect = 4;                   // up to so many features, distances by differences
@@ -26,14 +40,27 @@ struct Tile {
 };
 
 // A group of R query rows, laid out [feature][query] so that one load serves a broadcast each.
+// The first features are codes, of which q and v hold the same.
 template <class T, int R>
 struct Group {
   T* q;
   T* v;
   T off[R], norm[R];
   const T* width;
-  int64_t d;
+  int64_t d, codes;
 };
+
+// A group that `fill_group` fills, in memory for 2 R d numbers.
+template <class T, int R>
+inline Group<T, R> group_in(T* memory, const Queries<T>& queries) {
+  Group<T, R> g;
+  g.q = memory;
+  g.v = memory + R * queries.d;
+  g.width = queries.width;
+  g.d = queries.d;
+  g.codes = queries.codes;
+  return g;
+}
 
 template <class T, int R>
 inline void fill_group(Group<T, R>& g, const Queries<T>& queries, int64_t start) {
@@ -49,23 +76,63 @@ inline void fill_group(Group<T, R>& g, const Queries<T>& queries, int64_t start)
   }
 }
 
-// Runs `add(acc, query value, term vector, feature)` over all features, two vectors at a time.
+// What codes add: to products where they agree, half of what they would be apart; to distances
+// what they are apart where they differ. Rows without codes go through code of their own, which
+// knows of none.
+template <class T, bool Coded>
+struct Agree {
+  using V = typename Simd<T>::Vec;
+  static constexpr bool coded = Coded;
+  const T* width;
+  V operator()(V acc, V x, V s, int64_t j) const {
+    return plus_where(acc, x == s, width[j] * T(0.5));
+  }
+};
+
+template <class T, bool Coded>
+struct Differ {
+  using V = typename Simd<T>::Vec;
+  static constexpr bool coded = Coded;
+  const T* width;
+  V operator()(V acc, V x, V s, int64_t j) const { return plus_where(acc, x != s, width[j]); }
+};
+
+// Runs `add(acc, query value, term vector, feature)` over features first ... last - 1 of two
+// vectors of terms.
 template <class T, int R, class Add>
-inline void reduce_features(const T* query, const T* panel, int64_t d, T* out, Add add) {
+inline void add_features(const T* query, const T* panel, int64_t first, int64_t last,
+                         typename Simd<T>::Vec* acc0, typename Simd<T>::Vec* acc1, Add add) {
+  using V = typename Simd<T>::Vec;
+  for (int64_t j = first; j < last; ++j) {
+    const V s0 = load<V>(panel + j * kLanes);
+    const V s1 = load<V>(panel + j * kLanes + Simd<T>::width);
+    for (int r = 0; r < R; ++r) {
+      const V x = broadcast<V>(query[j * R + r]);
+      acc0[r] = add(acc0[r], x, s0, j);
+      acc1[r] = add(acc1[r], x, s1, j);
+    }
+  }
+}
+
+// The sums over all d features: of `code` over the codes, of `add` over the rest.
+template <class T, int R, class Code, class Add>
+inline void add_both(const T* query, const T* panel, int64_t codes, int64_t d,
+                     typename Simd<T>::Vec* acc0, typename Simd<T>::Vec* acc1, Code code, Add add) {
+  if constexpr (Code::coded) add_features<T, R>(query, panel, 0, codes, acc0, acc1, code);
+  add_features<T, R>(query, panel, Code::coded ? codes : 0, d, acc0, acc1, add);
+}
+
+// The same for all terms of a panel, two vectors at a time.
+template <class T, int R, class Code, class Add>
+inline void reduce_features(const Group<T, R>& g, const T* query, const T* panel, T* out, Code code,
+                            Add add) {
   using V = typename Simd<T>::Vec;
   constexpr int W = Simd<T>::width;
+  const int64_t codes = g.codes, d = g.d;
   for (int lane = 0; lane < kLanes; lane += 2 * W) {
     V acc0[R], acc1[R];
     for (int r = 0; r < R; ++r) acc0[r] = acc1[r] = V{};
-    for (int64_t j = 0; j < d; ++j) {
-      const V s0 = load<V>(panel + j * kLanes + lane);
-      const V s1 = load<V>(panel + j * kLanes + lane + W);
-      for (int r = 0; r < R; ++r) {
-        const V x = broadcast<V>(query[j * R + r]);
-        acc0[r] = add(acc0[r], x, s0, j);
-        acc1[r] = add(acc1[r], x, s1, j);
-      }
-    }
+    add_both<T, R>(query, panel + lane, codes, d, acc0, acc1, code, add);
     for (int r = 0; r < R; ++r) {
       store(out + r * kLanes + lane, acc0[r]);
       store(out + r * kLanes + lane + W, acc1[r]);
@@ -73,17 +140,27 @@ inline void reduce_features(const T* query, const T* panel, int64_t d, T* out, A
   }
 }
 
-// Two sums over all features in one pass: `add(first, second, term vector, feature, row)`. As many
-// vectors at a time as the registers hold sums of.
-template <class T, int R, class Add>
-inline void reduce_both(const T* panel, int64_t d, T* first, T* second, Add add) {
+// Two sums over all features in one pass: `add(first, second, term vector, feature, row)`. Codes
+// are compared once: `code` is what they add to the first sum, `other` of that what they add to the
+// second. As many vectors at a time as the registers hold sums of.
+template <class T, int R, class Code, class Other, class Add>
+inline void reduce_both(const Group<T, R>& g, const T* panel, T* first, T* second, Code code,
+                        Other other, Add add) {
   using V = typename Simd<T>::Vec;
   constexpr int W = Simd<T>::width, N = R == 1 ? 4 : 1;
+  const int64_t codes = Code::coded ? g.codes : 0, d = g.d;
   for (int lane = 0; lane < kLanes; lane += N * W) {
     V a[N][R], b[N][R];
     for (int i = 0; i < N; ++i)
       for (int r = 0; r < R; ++r) a[i][r] = b[i][r] = V{};
-    for (int64_t j = 0; j < d; ++j)
+    for (int64_t j = 0; j < codes; ++j)
+      for (int i = 0; i < N; ++i) {
+        const V s = load<V>(panel + j * kLanes + lane + i * W);
+        for (int r = 0; r < R; ++r) a[i][r] = code(a[i][r], broadcast<V>(g.v[j * R + r]), s, j);
+      }
+    for (int i = 0; Code::coded && i < N; ++i)
+      for (int r = 0; r < R; ++r) b[i][r] = other(a[i][r]);
+    for (int64_t j = codes; j < d; ++j)
       for (int i = 0; i < N; ++i) {
         const V s = load<V>(panel + j * kLanes + lane + i * W);
         for (int r = 0; r < R; ++r) add(a[i][r], b[i][r], s, j, r);
@@ -110,39 +187,56 @@ inline void fill_distances(T* products, T* dist2, const Group<T, R>& g, const T*
     }
 }
 
-template <class T, int R>
-inline void fill_statistics(Tile<T, R>& tile, const Group<T, R>& g, const T* panel, const T* norms,
-                            Needs needs) {
+template <class T, int R, bool Coded>
+inline void fill_both(Tile<T, R>& tile, const Group<T, R>& g, const T* panel, const T* norms,
+                      Needs needs) {
   using V = typename Simd<T>::Vec;
   const T *q = g.q, *v = g.v, *width = g.width;
-  const bool direct = needs.dist2 && !needs.dot && g.d <= kDirect;
+  const Agree<T, Coded> agree{width};
+  const Differ<T, Coded> differ{width};
+  const bool direct = needs.dist2 && !needs.dot && g.d - g.codes <= kDirect;
   const bool product = needs.dot || (needs.dist2 && !direct);
   T* products = needs.dot ? tile.dot : tile.dist2;
   if (product && needs.dist1) {
-    reduce_both<T, R>(panel, g.d, products, tile.dist1, [=](V& a, V& b, V s, int64_t j, int r) {
-      a = a + q[j * R + r] * s;
-      b = b + magnitude(s - v[j * R + r]) * width[j];
-    });
+    T all = 0;  // as much as codes add to a product where all agree
+    for (int64_t j = 0; j < g.codes; ++j) all += width[j] * T(0.5);
+    reduce_both<T, R>(
+        g, panel, products, tile.dist1, agree, [all](V a) { return 2 * (all - a); },
+        [=](V& a, V& b, V s, int64_t j, int r) {
+          a = a + q[j * R + r] * s;
+          b = b + magnitude(s - v[j * R + r]) * width[j];
+        });
   } else if (product) {
-    reduce_features<T, R>(q, panel, g.d, products,
+    reduce_features<T, R>(g, q, panel, products, agree,
                           [](V acc, V x, V s, int64_t) { return acc + x * s; });
   } else if (direct && needs.dist1) {
-    reduce_both<T, R>(panel, g.d, tile.dist2, tile.dist1, [=](V& a, V& b, V s, int64_t j, int r) {
-      const V t = (s - v[j * R + r]) * width[j];
-      a = a + t * t;
-      b = b + magnitude(t);
-    });
+    reduce_both<T, R>(
+        g, panel, tile.dist2, tile.dist1, differ, [](V a) { return a; },
+        [=](V& a, V& b, V s, int64_t j, int r) {
+          const V t = (s - v[j * R + r]) * width[j];
+          a = a + t * t;
+          b = b + magnitude(t);
+        });
   } else if (direct) {
-    reduce_features<T, R>(v, panel, g.d, tile.dist2, [width](V acc, V x, V s, int64_t j) {
+    reduce_features<T, R>(g, v, panel, tile.dist2, differ, [width](V acc, V x, V s, int64_t j) {
       const V t = (x - s) * width[j];
       return acc + t * t;
     });
   } else if (needs.dist1) {
-    reduce_features<T, R>(v, panel, g.d, tile.dist1, [width](V acc, V x, V s, int64_t j) {
+    reduce_features<T, R>(g, v, panel, tile.dist1, differ, [width](V acc, V x, V s, int64_t j) {
       return acc + magnitude(x - s) * width[j];
     });
   }
   if (product) fill_distances(products, tile.dist2, g, norms);
+}
+
+template <class T, int R>
+inline void fill_statistics(Tile<T, R>& tile, const Group<T, R>& g, const T* panel, const T* norms,
+                            Needs needs) {
+  if (g.codes)
+    fill_both<T, R, true>(tile, g, panel, norms, needs);
+  else
+    fill_both<T, R, false>(tile, g, panel, norms, needs);
 }
 
 template <class T, int N, class Map>
@@ -210,10 +304,7 @@ inline void run_groups(Program program, const Queries<T>& queries, const Panels<
   Memory<Group<T, R>> storage(groups);
   Group<T, R>* all = storage.data;
   for (int64_t g = 0; g < groups; ++g) {
-    all[g].d = d;
-    all[g].width = queries.width;
-    all[g].q = memory.data + g * each;
-    all[g].v = all[g].q + R * d;
+    all[g] = group_in<T, R>(memory.data + g * each, queries);
     fill_group(all[g], queries, first_row + g * R);
   }
   for (int64_t p = 0; p < panels.used; ++p) {

@@ -72,6 +72,15 @@ inline V larger(V a, V b) {
   return a > b ? a : b;
 }
 
+// a + u where `which` holds, a elsewhere.
+template <class V, class I, class T>
+inline V plus_where(V a, I which, T u) {
+  if constexpr (kBytes == 64)
+    return which ? a + u : a;  // one operation, masked
+  else
+    return a + (V)(which & (I)broadcast<V>(u));
+}
+
 // Without the sign's bit: one operation, where a comparison and a choice would be three.
 inline VecF magnitude(VecF a) { return (VecF)((IntF)a & INT32_MAX); }
 inline VecD magnitude(VecD a) { return (VecD)((IntD)a & INT64_MAX); }

@@ -2,11 +2,14 @@
 #pragma once
 #include <cstddef>
 
-namespace onkel {
+// No namespace with a name: it is compiled for several instruction sets too.
+namespace {
 
 // x <- H^-1 x; H is [n][n], of which the lower half is read; `room` takes n * (n + 2) numbers.
-inline void solve(const double* H, size_t n, double* x, double* room) {
+// False if H is not positive definite.
+inline bool solve(const double* H, size_t n, double* x, double* room) {
   double *L = room, *inverse = room + n * n, *w = inverse + n;
+  bool positive = true;
   for (size_t j = 0; j < n; ++j) {
     double d = H[j * n + j];
     for (size_t k = 0; k < j; ++k) {
@@ -15,6 +18,7 @@ inline void solve(const double* H, size_t n, double* x, double* room) {
       d -= L[j * n + k] * w[k];
     }
     inverse[j] = 1 / d;
+    positive &= d > 0;
     for (size_t i = j + 1; i < n; ++i) {  // what is divided by d when its row's turn comes
       double sum = H[i * n + j];
       for (size_t k = 0; k < j; ++k) sum -= L[i * n + k] * L[j * n + k];
@@ -26,6 +30,7 @@ inline void solve(const double* H, size_t n, double* x, double* room) {
   for (size_t i = 0; i < n; ++i) x[i] *= inverse[i];
   for (size_t i = n; i-- > 0;)
     for (size_t k = 0; k < i; ++k) x[k] -= L[i * n + k] * x[i];
+  return positive;
 }
 
-}  // namespace onkel
+}  // namespace

@@ -1,8 +1,10 @@
 // Compiled once per instruction set, with ONKEL_LEVEL naming it.
 #include "bank.hpp"
 #include "bank_lane.hpp"
+#include "condense.hpp"
 #include "density.hpp"
 #include "lane.hpp"
+#include "least_squares.hpp"
 #include "primal.hpp"
 #include "rows.hpp"
 #include "steps.hpp"
@@ -22,6 +24,11 @@ const Table ONKEL_TABLE(ONKEL_LEVEL) = {ONKEL_TEXT(ONKEL_LEVEL),
                                         matrix<double>,
                                         steps,
                                         primal,
+                                        least_squares,
+                                        try_squares,
+                                        take_squares,
+                                        fold_all,
+                                        code_scores,
                                         learn_lane<float>,
                                         learn_lane<double>,
                                         look_lane<float>,
@@ -36,5 +43,9 @@ const Table ONKEL_TABLE(ONKEL_LEVEL) = {ONKEL_TEXT(ONKEL_LEVEL),
                                         bank_sums<double>,
                                         bank_matrix<float>,
                                         bank_matrix<double>,
-                                        density};
+                                        density,
+                                        have_codes<float>,
+                                        have_codes<double>,
+                                        condense<float>,
+                                        condense<double>};
 }  // namespace onkel

@@ -11,20 +11,24 @@ from onkel.estimators.base import Estimator
 from onkel.estimators.classifier import KernelClassifier
 from onkel.estimators.linear import LinearClassifier, LinearRegressor
 from onkel.estimators.regressor import KernelRegressor
-from onkel.expansions import Window
+from onkel.expansions import Centers, Window
 from onkel.kernels import Gaussian, Laplacian
 
+CENTRES = 200
+"""Of each second-order member with numbers to predict; time per row goes with its square."""
 RECENT = 1000
 """Points of the ring that holds what came last."""
 
 
-def classifiers(d: int) -> list[Estimator]:
+def classifiers(d: float) -> list[Estimator]:
     """Two widths of the Laplacian over the long past; three kernels over the last rows; linear.
+
+    And least squares over a few centres.
 
     Examples
     --------
     >>> len(classifiers(8))
-    9
+    10
     """
     narrow, wide = Laplacian(4.0 / d), Laplacian(1.0 / d)
     last = Window(terms=RECENT)
@@ -38,11 +42,16 @@ def classifiers(d: int) -> list[Estimator]:
         LinearClassifier("logistic"),
         LinearClassifier("logistic", rules.Norma(memory=1000)),
         LinearClassifier(rule="projection"),
-    ]
+        KernelClassifier(
+            wide, "least_squares", rules.RecursiveLeastSquares(ridge=0.01),
+            Centers(CENTRES // 2, linear=True),
+        ),
+    ]  # fmt: skip
 
 
-def regressors(d: int) -> list[Estimator]:
-    """Four widths of the Laplacian, a Gaussian, two linear ones; two rates."""
+def regressors(d: float) -> list[Estimator]:
+    """Four widths of the Laplacian, a Gaussian, two linear ones; two rates. Two of second order."""
+    centers, best = Centers(CENTRES, linear=True), rules.RecursiveLeastSquares()
     quick = rules.Norma(learning_rate=1.0)
     squared = losses.Squared()
     return [
@@ -55,4 +64,6 @@ def regressors(d: int) -> list[Estimator]:
         KernelRegressor(Gaussian(1.0 / d)),
         LinearRegressor(),
         LinearRegressor(losses.EpsilonInsensitive(epsilon=0.05), "projection"),
+        KernelRegressor(Gaussian(1.0 / d), rule=best, expansion=centers),
+        KernelRegressor(Laplacian(0.5 / d), rule=best, expansion=centers),
     ]

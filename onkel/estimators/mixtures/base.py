@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from onkel import inputs, rules
 from onkel.clock import check_order, times_of
+from onkel.columns import Plan
+from onkel.core.frame import effective
 from onkel.estimators.base import Estimator
 from onkel.estimators.configured import N_JOBS, threads_of
 from onkel.estimators.locks import locked
@@ -41,20 +43,21 @@ class Mixed(Placed):
     members: Any
     share: float
     memory: Any
+    relevance: bool
     _kind: ClassVar[type[Mixture]]
     """How members are judged, and their answers blended."""
     _learner: Any
 
     # -- members -------------------------------------------------------------------------------
 
-    def _default_members(self, features: int) -> Sequence[Estimator]:
+    def _default_members(self, features: float) -> Sequence[Estimator]:
         raise NotImplementedError
 
-    def _chosen(self, features: int) -> list[Any]:
+    def _chosen(self, features: float) -> list[Any]:
         """Return the members for rows of so many features: the user's, or the default bank."""
         return [self._remembering(f"members[{i}]", m) for i, m in enumerate(self._given(features))]
 
-    def _given(self, features: int) -> list[Any]:
+    def _given(self, features: float) -> list[Any]:
         if self.members is None:
             bank = self._default_members(max(features, 1))
             return [member.set_params(missing=self.missing) for member in bank]
@@ -93,6 +96,10 @@ class Mixed(Placed):
         for name, accept in ACCEPTS.items():
             accept.check(type(self).__name__, name, getattr(self, name))
         self._checked_missing()
+        if not isinstance(self.relevance, (bool, np.bool_)):
+            raise ValueError(
+                f"{type(self).__name__}: relevance must be True or False; got {self.relevance!r}."
+            )
         members = self._chosen(1)
         for i, member in enumerate(members):
             self._check_member(f"members[{i}]", member)
@@ -129,6 +136,11 @@ class Mixed(Placed):
                 f"{owner}: {where} is for {member.task}, and {owner} is for {self.task}; got "
                 f"{member!r}. Members must be for the mixture's own task."
             )
+        if member.columns is not None:
+            raise ValueError(
+                f"{owner}: {where} has columns={member.columns!r}; all members see the same rows. "
+                f"Leave it out, and give {owner}(columns=...)."
+            )
         device = getattr(member, "device", "cpu")
         if device != "cpu":
             raise ValueError(
@@ -147,22 +159,30 @@ class Mixed(Placed):
     def _begin(self, X: Any, settings: Settings, rows: Any, columns: int) -> Any:
         features = 0 if isinstance(rows, list) else rows.shape[1]
         dtype = np.float64 if isinstance(rows, list) else inputs.choose_dtype(X)
-        chosen, threads = self._chosen(features), threads_of(self.n_jobs)
-        bank: list[Settings] = [replace(m._settings(), threads=threads) for m in chosen]
+        apart = self._apart(X)
+        chosen = self._chosen(effective(features, apart))
+        bank = [self._for_tables(X, settings) for settings in self._bank(chosen)]
         bank = self._placed(bank, self.device)
-        parts = start_parts(bank, features, columns, dtype, opened)
+        parts = start_parts(bank, features, columns, dtype, opened, apart)
         learner = self._kind(bank, parts, **self._numbers())
         learner.names = chosen
         return learner
+
+    def _bank(self, chosen: Sequence[Any]) -> list[Settings]:
+        """Return the members' settings, with what the mixture says of all of them."""
+        threads, learned = threads_of(self.n_jobs), self.members is None and bool(self.relevance)
+        return [replace(m._settings(), threads=threads, relevance=learned) for m in chosen]
 
     def _wider(self, values: Array) -> Any:
         """Return the mixture for more features; the default bank's widths follow their number."""
         mixture = self._mixture()
         if self.members is not None:
             return mixture.widened(values)
-        chosen = self._chosen(len(mixture.moments.mean) + len(values))
-        threads = threads_of(self.n_jobs)
-        other = mixture.widened(values, [replace(m._settings(), threads=threads) for m in chosen])
+        width = len(mixture.moments.mean) + len(values)
+        chosen = self._chosen(effective(width, mixture.apart))
+        made = {name: getattr(mixture.members[0], name) for name in ("missing", "relevance")}
+        bank = [replace(settings, **made) for settings in self._bank(chosen)]
+        other = mixture.widened(values, bank)
         other.names = chosen
         return other
 
@@ -233,9 +253,10 @@ class Mixed(Placed):
 
     def _resumed_bank(self, held: Saved) -> list[Settings]:
         """Return the settings of each member, from one list for each name."""
-        lists = {
-            f.name: held.items(f.name) for f in fields(Settings) if f.name not in OF_THE_MACHINE
-        }
+        names = [f.name for f in fields(Settings) if f.name not in OF_THE_MACHINE]
+        if held.peek("relevance") is None:
+            names.remove("relevance")
+        lists = {name: held.items(name) for name in names}
         for name, values in lists.items():
             if len(values) != len(lists["kernel"]):
                 raise held.refuse(name, "must have one value for each member")
@@ -269,4 +290,43 @@ class Mixed(Placed):
     @locked
     def diagnostics_(self) -> dict[str, Any]:
         """What happened to the members, beside what was promised: see the guide for each key."""
-        return report(self._mixture())
+        named = self._relevance_by_name()
+        return {**report(self._mixture()), "relevance": named or None}
+
+    @property
+    @locked
+    def relevance_(self) -> Array:
+        """How much each column counts, in the order of ``feature_names_in_``; 1 in the mean.
+
+        What members with terms multiply a column's differences by, the mean over them: 1 for all
+        where that is not learned. A column of a table that became several features counts as the
+        one of them that counts most, and one that is ignored not at all.
+        """
+        mixture = self._mixture()
+        learned, alike = mixture.relevance, np.ones(len(mixture.moments.mean))
+        found = alike if learned is None else learned
+        return found if self._tally is None else _of_columns(self._tally.plan, found)
+
+    def _relevance_by_name(self) -> dict[str, float]:
+        """Return what each column counts for, where that is learned."""
+        if self._mixture().relevance is None:
+            return {}
+        found = self.relevance_.tolist()
+        names = getattr(self, "feature_names_in_", [f"feature {j}" for j in range(len(found))])
+        return dict(zip(map(str, names), found, strict=True))
+
+    def _details(
+        self, x: Any, row: Any, mix: Array, top: int, lowest_first: bool
+    ) -> dict[str, Any]:
+        found, named = super()._details(x, row, mix, top, lowest_first), self._relevance_by_name()
+        features = [replace(f, relevance=named.get(f.name)) for f in found["features"]]
+        return {**found, "features": tuple(features)}
+
+
+def _of_columns(plan: Plan, widths: Array) -> Array:
+    """Return what each column of a table counts for, from what was made of it; 1 in the mean."""
+    most: dict[str, float] = {}
+    for name, width in zip(plan.owners, widths.tolist(), strict=True):
+        most[name] = max(most.get(name, 0.0), width)
+    found = np.array([most.get(name, 0.0) for name in plan.names])
+    return found / max(found[found > 0].mean(), 1e-300) if found.any() else found

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from onkel import inputs
 from onkel.estimators.base import Estimator
 from onkel.estimators.classifier import BaseClassifier
 from onkel.estimators.locks import locked
@@ -32,7 +31,7 @@ class Classifier(Mixed, BaseClassifier):
     Parameters
     ----------
     members : list of estimators, optional
-        Settings, as classifiers of onkel; None is a default bank of nine.
+        Settings, as classifiers of onkel; None is a default bank of ten.
     share : float in [0, 1)
         What each trial shares out evenly.
     memory : float or duration, optional
@@ -42,6 +41,12 @@ class Classifier(Mixed, BaseClassifier):
     missing : {"error", "mean"}
         What NaN in X means to the default bank: an error, or the feature's running mean. Members of
         one's own say it themselves.
+    relevance : bool
+        Whether the members with terms of the default bank learn how much each column matters
+        (:attr:`relevance_`), and see rows by that. Members of one's own see all columns alike.
+    columns : dict or Columns, optional
+        What columns are that are no numbers ("category", "time", "text", ...), where the types of
+        the first rows do not tell; see the guide's page on rows as they are.
     n_jobs : int, optional
         Threads; -1 for all cores.
     device : str
@@ -66,7 +71,7 @@ class Classifier(Mixed, BaseClassifier):
     >>> clf.predict_proba([[1.0, 1.0]]).round(1)
     array([[0., 1.]])
     >>> len(clf.weights_), round(float(clf.weights_.sum()), 6)
-    (9, 1.0)
+    (10, 1.0)
     """
 
     class_weight = None
@@ -80,6 +85,8 @@ class Classifier(Mixed, BaseClassifier):
         share: float = 0.001,
         memory: Any = None,
         missing: str = "error",
+        relevance: bool = True,
+        columns: Any = None,
         n_jobs: int | None = None,
         device: str = "cpu",
     ) -> None:
@@ -87,10 +94,12 @@ class Classifier(Mixed, BaseClassifier):
         self.share = share
         self.memory = memory
         self.missing = missing
+        self.relevance = relevance
+        self.columns = columns
         self.n_jobs = n_jobs
         self.device = device
 
-    def _default_members(self, features: int) -> Sequence[Estimator]:
+    def _default_members(self, features: float) -> Sequence[Estimator]:
         return banks.classifiers(features)
 
     def _check_member(self, where: str, member: Any) -> None:
@@ -114,7 +123,7 @@ class Classifier(Mixed, BaseClassifier):
         the number of terms, and of features with their usual values, that are shown.
         """
         found = super().explain(x, top)
-        rows = self._rows(inputs.as_rows(x, self._mixture().on_strings))
+        rows = self._rows(self._as_rows(x, self._mixture().on_strings))
         labels = self._classes.predictions(self._mixture().answers(rows)[0]).tolist()
         each = zip(found.members, labels, strict=True)
         return replace(found, members=tuple(replace(voice, says=v) for voice, v in each))

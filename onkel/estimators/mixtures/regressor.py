@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from onkel.diagnostics import rates_of
 from onkel.estimators.base import Estimator
 from onkel.estimators.locks import locked
 from onkel.estimators.mixtures import banks
 from onkel.estimators.mixtures.base import Mixed
-from onkel.estimators.mixtures.reporting import coverage
 from onkel.estimators.regressor import BaseRegressor
 from onkel.learner import Means, Mixture, Settings
 from onkel.params import Accept
@@ -23,7 +23,7 @@ NU = Accept(
 RATE = Accept(low=0, low_open=True, high_open=True, none=True, hint="None is the default.")
 LEAST_RATE, MOST_RATE = 1e-100, 1e100
 """What is beyond counts as this: the bounds on the loss stay finite."""
-DEFAULT_RATE = 8.0
+DEFAULT_RATE = 4.0
 """What ``rate=None`` means; experiments/self_tuning.py has the study."""
 
 
@@ -32,23 +32,23 @@ class Regressor(Mixed, BaseRegressor):
 
     ``w_i <- (1 - share) w_i exp(-rate l_i) / (sum of the same) + share / experts``
 
-    Every example is predicted by the weighted mean of the members' answers and of two experts that
-    join all of them; then each one's error, in units of what is usual and clipped to at most 1,
-    moves its weight, and a little is shared out evenly, so that the weights can follow when another
-    one becomes the best. Members with terms in a window store their points together and share
-    distances and kernel values.
+    Every example is predicted by the mean of the members' answers and of two experts that join all
+    of them, each counting by its weight over its squared error of late; then each one's error, in
+    units of the mixture's own and clipped, moves its weight, and a little is shared out evenly, so
+    that the weights can follow when another one becomes the best. Members with terms in a window
+    store their points together and share distances and kernel values.
 
     Parameters
     ----------
     members : list of estimators, optional
-        Settings, as regressors of onkel; None is a default bank of nine.
+        Settings, as regressors of onkel; None is a default bank of eleven.
     nu : float in (0, 1)
         Share of the targets that lies outside of the intervals in the long run, whatever the
         stream; of each, where there are several.
     share : float in [0, 1)
         What each trial shares out evenly.
     rate : float, optional
-        Rate of the weights; None is 8.
+        Rate of the weights; None is 4.
     memory : float or duration, optional
         Forgetting horizon of every member whose rule has one, in examples, or as a duration
         (``"12h"``): then forgetting goes by the clock, with ``time=`` beside X and y. None leaves
@@ -56,6 +56,12 @@ class Regressor(Mixed, BaseRegressor):
     missing : {"error", "mean"}
         What NaN in X means to the default bank: an error, or the feature's running mean. Members of
         one's own say it themselves.
+    relevance : bool
+        Whether the members with terms of the default bank learn how much each column matters
+        (:attr:`relevance_`), and see rows by that. Members of one's own see all columns alike.
+    columns : dict or Columns, optional
+        What columns are that are no numbers ("category", "time", "text", ...), where the types of
+        the first rows do not tell; see the guide's page on rows as they are.
     n_jobs : int, optional
         Threads; -1 for all cores.
     device : str
@@ -91,6 +97,8 @@ class Regressor(Mixed, BaseRegressor):
         rate: float | None = None,
         memory: Any = None,
         missing: str = "error",
+        relevance: bool = True,
+        columns: Any = None,
         n_jobs: int | None = None,
         device: str = "cpu",
     ) -> None:
@@ -100,10 +108,12 @@ class Regressor(Mixed, BaseRegressor):
         self.rate = rate
         self.memory = memory
         self.missing = missing
+        self.relevance = relevance
+        self.columns = columns
         self.n_jobs = n_jobs
         self.device = device
 
-    def _default_members(self, features: int) -> Sequence[Estimator]:
+    def _default_members(self, features: float) -> Sequence[Estimator]:
         return banks.regressors(features)
 
     def _settings(self) -> Settings:
@@ -128,7 +138,11 @@ class Regressor(Mixed, BaseRegressor):
     def _has_interval(self) -> bool:
         return True
 
+    def _nu(self) -> float:
+        return float(self._mixture().widths.nu)
+
     @property
     @locked
     def diagnostics_(self) -> dict[str, Any]:
-        return {**super().diagnostics_, "rate": self._mixture().rate, **coverage(self._mixture())}
+        mixture = self._mixture()
+        return {**super().diagnostics_, "rate": mixture.rate, **rates_of(mixture.widths)}

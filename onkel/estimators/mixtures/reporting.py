@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from onkel.estimators.mixtures.words import features_of, in_words, short_names
-from onkel.learner import Means, Mixture
+from onkel.learner import Mixture
 
 
 def report(mixture: Mixture) -> dict[str, Any]:
@@ -30,26 +30,3 @@ def report(mixture: Mixture) -> dict[str, Any]:
         "regret_promise": None if mixture.merged else promised,
         "share": mixture.share,
     }
-
-
-def coverage(mixture: Means) -> dict[str, Any]:
-    """Return the promised share of targets outside the intervals, the realised one, and why.
-
-    ``realised = promised + error term`` exactly: the term is how far the widths have gone.
-    """
-    widths, rows = mixture.widths, mixture.widths.rows
-    names = ("rate_promised", "rate_realised", "rate_error_term", "rate_in_words")
-    if not rows:
-        return {**dict.fromkeys(names), "rate_promised": widths.nu}
-    realised, error = (_plain(v / rows) for v in (widths.of("missed"), widths.owed()))
-    found = " and ".join(f"{100 * v:.3g} %" for v in (widths.of("missed") / rows).tolist())
-    words = (
-        f"Promised {100 * widths.nu:.3g} % of targets outside the intervals, realised {found} of "
-        f"{rows} rows."
-    )
-    return dict(zip(names, (widths.nu, realised, error, words), strict=True))
-
-
-def _plain(values: Any) -> Any:
-    """Return a number, or one for each of several targets."""
-    return float(values[0]) if len(values) == 1 else values.tolist()

@@ -6,8 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from onkel.expansions import Window
+from onkel.core.frame import effective
+from onkel.expansions import Centers, Weights, Window
 from onkel.learner import Mixture, Settings
+from onkel.rules import RecursiveLeastSquares
 
 _USUAL = ("SoftMargin", "Huber")
 """Losses that go without saying."""
@@ -23,10 +25,10 @@ def in_words(mixture: Mixture) -> str:
     # as they were given: the settings that learn hold computed numbers
     words = [f"{_words(mixture.names[i].settings(), d)} (weight {weights[i]:.2f})" for i in told]
     text = "; then ".join([f"Leads now: {words[0]}", *words[1:]])
-    return f"{text}. d is the number of features, {d}." if "/d" in text else f"{text}."
+    return f"{text}. d is the number of features, {d:g}." if "/d" in text else f"{text}."
 
 
-def short_names(members: Sequence[Any], d: int) -> list[str]:
+def short_names(members: Sequence[Any], d: float) -> list[str]:
     """Return a few words for each member, each of them different."""
     found: list[str] = []
     for member in members:
@@ -36,14 +38,18 @@ def short_names(members: Sequence[Any], d: int) -> list[str]:
     return found
 
 
-def features_of(mixture: Mixture) -> int:
-    """Return the number of features, at least 1."""
-    return max(len(mixture.moments.mean), 1)
+def features_of(mixture: Mixture) -> float:
+    """Return how many features rows count as, at least 1."""
+    return max(effective(len(mixture.moments.mean), mixture.apart), 1)
 
 
-def _words(settings: Settings, d: int) -> str:
+def _words(settings: Settings, d: float) -> str:
     """Return a setting in words: the kernel with its width, and what is not usual of the rest."""
-    words = ["linear"] if settings.expansion.primal else [_kernel(settings.kernel.resolve(d), d)]
+    if settings.rule.second_order:
+        return ", ".join(_least_squares(settings, d))
+    words = [_of_what(settings, d)]
+    if isinstance(settings.expansion, Centers):
+        words.append(f"{settings.expansion.count} centres")
     if type(settings.loss).__name__ not in _USUAL:
         words.append(f"{_spaced(settings.loss)} loss")
     if type(settings.rule).__name__ != "Norma":
@@ -54,16 +60,35 @@ def _words(settings: Settings, d: int) -> str:
         words.append(f"memory {_number(memory)}")
     if (terms := getattr(settings.expansion, "terms", None)) not in (None, Window().terms):
         words.append(f"last {terms}")
+    if (budget := getattr(settings.expansion, "budget", "oldest")) != "oldest":
+        words.append(f"budget {budget}")
     return ", ".join(words)
 
 
-def _kernel(kernel: Any, d: int) -> str:
+def _least_squares(settings: Settings, d: float) -> list[str]:
+    """Return a setting of second order in words, which has no loss or rate to speak of."""
+    centres = getattr(settings.expansion, "count", None)
+    over = "rls" if centres is None else f"rls, {centres} centres"
+    memory = getattr(settings.rule, "memory", None)
+    usual = memory == RecursiveLeastSquares().memory
+    said = [] if usual else [f"memory {_number(memory)}" if memory else "forgets nothing"]
+    return [over, _of_what(settings, d), *said]
+
+
+def _of_what(settings: Settings, d: float) -> str:
+    """Return what f is made of: the kernel, or nothing but weights."""
+    if isinstance(settings.expansion, Weights):
+        return "linear"
+    return _kernel(settings.kernel.resolve(d), d)
+
+
+def _kernel(kernel: Any, d: float) -> str:
     gamma = getattr(kernel, "gamma", None)
     name = f"{type(kernel).__name__} kernel"
     return name if not isinstance(gamma, float) else f"{name}, width {_width(gamma, d)}"
 
 
-def _width(gamma: float, d: int) -> str:
+def _width(gamma: float, d: float) -> str:
     """Return a width in units of 1/d, where it is a simple number of them.
 
     Examples

@@ -34,7 +34,8 @@ class Block:
 
     def reach(self, learner: TermLearner, batch: Batch) -> int:
         """Return how many rows are best taken at once."""
-        return min(len(batch.Y), learner.block_size())
+        room = learner.window.room(learner.terms.count)
+        return min(len(batch.Y), learner.block_size(), room)
 
     def learn(self, learner: TermLearner, batch: Batch, call: Transaction) -> Learned:
         """Compute the steps with nothing changed in place, then take them over."""
@@ -45,7 +46,8 @@ class Block:
         result = core.steps(_task(learner, queries, batch))
         if result.bad_row >= 0:
             learner.refuse_step(batch.first + result.bad_row, result.score[result.bad_row])
-        call.protect(result.done, terms.fragile(learner.rule.needs_norm))
+        asks = learner.rule.needs_norm or not learner.window.budget.one_by_one
+        call.protect(result.done, terms.fragile(asks))
         _commit(learner, result, queries, batch.own)
         shown = result.mean_score if learner.settings.average else result.score
         return Learned(shown, result.limit)
@@ -121,3 +123,4 @@ def _commit(learner: TermLearner, result: core.StepOutput, queries: Any, own: Ar
     learner.fold_if_far()
     if result.stale_norm:
         learner.state[:, Field.NORM2] = np.maximum(learner.norm2(), 0.0)
+    learner.condense_if_full()

@@ -52,14 +52,21 @@ class Lane:
             learner.t + 1, np.ascontiguousarray(X), y, batch.weight, rule.rates(trials),
             rule.lams(trials, batch.gaps(learner.clock)), window.oldest(trials),
         )  # fmt: skip
-        done = learner.terms.learn(
-            window, learner.state, core.Stepper(learner.loss, rule, settings.intercept), block,
-            core.BlockOutput(score, limit, kept), settings.threads,
-        )  # fmt: skip
+        stepper = core.Stepper(learner.loss, rule, settings.intercept)
+        done = made = 0
+        while not done or learner.condense_if_full():  # a window on a budget ends where it is full
+            made = learner.terms.learn(
+                window, learner.state, stepper, block.behind(done),
+                core.BlockOutput(score[done:], limit[done:], kept[done:]), settings.threads,
+            )  # fmt: skip
+            done += made
+            if not made or done == n:
+                break
         if not done:
             return None
         batch.own[:done] = np.where(kept[:done], trials[:done], 0)
         learner.fold_if_far()
+        learner.condense_if_full()
         return Learned(score[:done], limit[:done])
 
 

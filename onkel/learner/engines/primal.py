@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel import core
-from onkel.core.layout import Field
+from onkel.core.layout import LARGEST, Field
 from onkel.learner.batch import Batch
 from onkel.learner.engine import Learned
 from onkel.learner.transaction import Transaction
@@ -20,12 +20,10 @@ Array = NDArray[Any]
 
 AT_ONCE = 1024
 """Rows whose features are held at once."""
-LARGEST = 1e250
-"""A weight beyond this is refused, well inside the floating range."""
 
 
 class Primal:
-    """Weights over features. Nothing is changed in place: some rows make new weights."""
+    """Weights over features: some rows make new weights. Those of codes are changed in place."""
 
     def reach(self, learner: PrimalLearner, batch: Batch) -> int:
         """Return how many rows are taken at once."""
@@ -40,8 +38,8 @@ class Primal:
         centers, held = learner.map, (learner.state, learner.theta, learner.total)
         if not quiet:
             centers, held = _entered(learner, batch.X[0])
+        call.protect(len(batch.Y))  # weights of codes change in place, all or none of a block's
         out = _steps(learner, centers.features(batch.X, learner.frame), batch, held)
-        call.protect(len(batch.Y))
         learner.map = centers
         learner.state, learner.theta, learner.total = out.state, out.theta, out.total
         if shown is None:
@@ -102,4 +100,5 @@ def _task(learner: PrimalLearner, features: Array, batch: Batch, held: Held) -> 
         state=state,
         theta=theta,
         total=total,
+        codes=learner.codes if learner.hashes else None,
     )

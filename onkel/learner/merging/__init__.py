@@ -18,6 +18,7 @@ from onkel.learner.densities import Densities
 from onkel.learner.merging.adding import Merged
 from onkel.learner.merging.densities import merged_densities
 from onkel.learner.merging.mixtures import merged_mixtures
+from onkel.learner.relevance import mean_of
 from onkel.scaling import Moments, Targets, pooled
 
 __all__ = ["Merged", "merged"]
@@ -108,6 +109,9 @@ def _pool(
     whole.means = means[0] if np.all(means == means[0]) else whole.moments.mean.copy()
     varied = np.any([a.known for a in learners], axis=0)
     whole.known = varied | (whole.moments.variance > 0)
+    known = [(a.relevance, a.t) for a in learners if a.relevance is not None and a.t]
+    if known:
+        whole.relevance = mean_of(*zip(*known, strict=True))
     begun = [(a.targets, w) for a, w in zip(learners, weights, strict=True) if a.t]
     if begun and whole.targets.active:
         first = None if start is None else start.targets.moments

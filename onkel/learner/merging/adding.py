@@ -112,9 +112,10 @@ class Adding:
         """Return the coordinates of the whole: those that all have, or of the pooled moments."""
         frames = [a.frame for a in self.learners if a.t] or [self.learners[0].frame]
         frame, moments = replace(frames[0], dtype=self.whole.dtype), self.whole.moments
-        if not all(same_view(frame, other) for other in frames):
-            frame = frame.standardised(moments.mean.copy(), moments.spread(), moments.mean)
-        return frame
+        if all(same_view(frame, other) for other in frames):
+            return frame
+        frame = frame.standardised(moments.mean.copy(), moments.spread(), moments.mean)
+        return self.whole.weighed(frame)
 
     def measured(self, frame: Frame) -> Array | None:
         """Return the largest change of each score at stored points, where the frame changed."""

@@ -18,11 +18,8 @@ class AddingMembers(AddingTerms):
     """Points are put together, with the coefficients of all members."""
 
     def excess(self, joined: LooseTerms) -> int:
-        """Return how many go: a ring that is full lets a fraction of its points go at once."""
-        window = self.whole.window
-        if joined.count < window.cap:
-            return 0
-        return int(joined.count - window.cap + window.budget.at_once(window.cap))
+        """Return how many go: none goes inside a block of a bank."""
+        return self.at_once(joined)
 
     def sums(self, terms: Any, queries: Any) -> Array:
         """Return the sums over stored points, for each member with its kernel."""

@@ -29,22 +29,38 @@ class AddingTerms(Adding):
         frame = None if whole.on_strings else self.frame()
         parts = [self.loose(j, frame) for j in range(len(self.learners))]
         everything = parts[0].followed_by(parts[1:])
-        joined = everything.joined()
+        joined = everything.joined(whole.window.budget.keeps_points)
         self.refuse_infinite(joined.coef)
         whole.terms = self.stored(joined)
         change = None if frame is None else self.measured(frame)
-        start = self.excess(joined)
-        lost = self.shrink(joined, start)
+        dropped = self.excess(joined)
+        lost = self.shrink(joined, self.going(joined, dropped))
         whole.settle()
         lost = lost + self.inward()
         before = sum(a.size for a in self.learners)
         bound = whole.targets.raw_widths(lost)
-        return Merged(whole, before, everything.count - joined.count, start, bound, change)
+        return Merged(whole, before, everything.count - joined.count, dropped, bound, change)
 
     def excess(self, joined: LooseTerms) -> int:
-        """Return how many of these, which stand first, the window does not hold."""
+        """Return how many of these the window does not hold."""
         window = self.whole.window
-        return int(window.budget.may_go(joined, 0, window.cap, self.oldest()))
+        if window.budget.one_by_one:
+            return int(window.budget.may_go(joined, 0, window.cap, self.oldest()))
+        return self.at_once(joined)
+
+    def at_once(self, joined: LooseTerms) -> int:
+        """Return how many go: a ring that is full lets a fraction of its terms go at once."""
+        window = self.whole.window
+        if joined.count < window.cap:
+            return 0
+        return int(joined.count - window.cap + window.budget.at_once(window.cap))
+
+    def going(self, joined: LooseTerms, count: int) -> Array:
+        """Return which of these go, if so many must."""
+        size = np.square(joined.coef[:, : self.whole.columns])
+        size = size * self.lengths(self.whole.terms, joined.queries()) ** 2
+        found: Array = self.whole.window.budget.first_to_go(size.sum(axis=1), count)
+        return found
 
     def sums(self, terms: Any, queries: Any) -> Array:
         """Return the sums over stored terms, for each output."""
@@ -91,21 +107,23 @@ class AddingTerms(Adding):
         terms = self.whole.no_terms(loose.frame)
         if loose.coef.shape[1]:
             terms.insert_columns([0] * loose.coef.shape[1])
-        terms.append(loose.queries(), loose.coef, loose.births)
+        stay = self.whole.window.budget.keeps_points
+        births = loose.births if stay else spaced(loose.births, self.whole.t)
+        terms.append(loose.queries(), loose.coef, births)
         return terms
 
-    def shrink(self, loose: LooseTerms, start: int) -> Array:
-        """Keep the terms from `start` on; return what the shown f loses at most."""
+    def shrink(self, loose: LooseTerms, going: Array) -> Array:
+        """Let some terms go; return what the shown f loses at most."""
         whole = self.whole
         c, s = whole.columns, whole.state
-        if not start:
+        if not going.any():
             return np.zeros(c)
-        kept = loose.taken(slice(start, None))
+        kept = loose.taken(~going)
         gap = loose.coef.copy()
-        gap[start:] = 0.0
+        gap[~going] = 0.0
         if self.refit and kept.count:
             kept = replace(kept, coef=self.handed_over(kept))
-            gap[start:] = loose.coef[start:] - kept.coef
+            gap[~going] = loose.coef[~going] - kept.coef
         share = self.size(replace(loose, coef=gap), sums_only=not self.refit)
         whole.terms = self.stored(kept)
         s[:, Field.DROPPED] += share[:c]
@@ -163,3 +181,16 @@ class AddingTerms(Adding):
         """Return the stored points."""
         rows: Array = self.whole.terms.raw_rows()
         return rows
+
+
+def spaced(births: Array, last: int) -> Array:
+    """Return ascending births as different ones, none after `last`, moved as little as need be.
+
+    Examples
+    --------
+    >>> spaced(np.array([2, 2, 3, 7, 7]), 7)
+    array([2, 3, 4, 6, 7])
+    """
+    at = np.arange(len(births))
+    later = np.maximum.accumulate(births - at) + at
+    return np.minimum(later, last - at[::-1])

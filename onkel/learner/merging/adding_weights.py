@@ -22,15 +22,17 @@ class AddingWeights(Adding):
         whole, frame = self.whole, self.frame()
         whole.map = whole.map.common([a.map for a in self.learners if a.t])
         theta = [self.moved(a, a.theta, frame) for a in self.learners]
-        past = np.zeros((0, whole.size + 1))
+        past = np.zeros((0, whole.map.count + 1))
         if whole.settings.average:
             total = [self.moved(a, a.total, frame) for a in self.learners]
             past = _sum(self.mean_gains(), total)
         whole.take_sum(frame, _sum(self.gains, theta), past)
+        if whole.hashes:
+            self.codes()
         lost = np.zeros(whole.columns)
         if whole.p != 2 and not whole.settings.average:
             lost = self.bend(theta)
-        self.refuse_infinite(whole.theta, whole.total)
+        self.refuse_infinite(whole.theta, whole.total, whole.codes.weights, whole.codes.past)
         change = self.measured(frame)
         norms = whole.norms(whole.theta)
         whole.settle()
@@ -39,12 +41,20 @@ class AddingWeights(Adding):
         before = sum(a.size for a in self.learners)
         return Merged(whole, before, before - whole.size, 0, whole.targets.raw_widths(lost), change)
 
+    def codes(self) -> None:
+        """Add the weights of codes, and their past ones where the average is kept."""
+        weights = _sum(self.gains, [a.codes.actual(a.state) for a in self.learners])
+        past = np.zeros((0, self.whole.codes.buckets))
+        if self.whole.settings.average:
+            past = _sum(self.mean_gains(), [a.codes.summed(a.state) for a in self.learners])
+        self.whole.take_codes(weights, past)
+
     def moved(self, learner: Any, theta: Array, frame: Frame) -> Array:
         """Return a learner's weights as the whole sees rows and orders centres."""
         if not learner.t:
-            return np.zeros((len(theta), self.whole.size + 1))
+            return np.zeros((len(theta), self.whole.map.count + 1))
         theta = theta[:, self.whole.map.places(learner.map)]
-        if same_view(frame, learner.frame):
+        if same_view(frame, learner.frame) and not self.whole.map.numbers:
             return theta
         return self.whole.map.reframed(theta, learner.frame, frame)
 

@@ -34,7 +34,7 @@ def merged_densities(
     share = share / share.sum()
     state = DensityState.empty(first.features, plan)
     _counts(state, learners, share, start)
-    state.make_room(plan, int(state.whole[Count.T]))
+    state.make_room(plan, sum(a.count(Count.T) for a in learners))
     _samples(state, states, share, plan)
     _moments(state, states, share, plan.memory)
     whole = first.copy()

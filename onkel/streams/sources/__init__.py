@@ -9,7 +9,7 @@ from onkel.streams.sources.ahead import ahead
 from onkel.streams.sources.assemble import Rules
 from onkel.streams.sources.block import Bad, Block, next_cut, without
 from onkel.streams.sources.opening import FORMATS, Reading, open_source
-from onkel.streams.sources.schema import Column, Roles, Schema, SourceError
+from onkel.streams.sources.schema import Column, Roles, Schema, SourceError, types_of
 from onkel.streams.sources.source import Source
 from onkel.streams.sources.waiting import Stopped
 
@@ -28,5 +28,6 @@ __all__ = [
     "ahead",
     "next_cut",
     "open_source",
+    "types_of",
     "without",
 ]

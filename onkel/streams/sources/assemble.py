@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.columns.kinds import truth_of
 from onkel.inputs import text_array
 from onkel.streams.sources import values
 from onkel.streams.sources.block import Bad, Block, beginning
-from onkel.streams.sources.decoder import Cells
-from onkel.streams.sources.schema import Schema
+from onkel.streams.sources.decoder import Cells, feature_role
+from onkel.streams.sources.schema import Column, Schema
 from onkel.streams.sources.values import BadRow
 
 Array = NDArray[Any]
@@ -39,10 +40,16 @@ def assemble(
     `position` may know the last ``clock``; the block's own knows the next.
     """
     rules = rules or Rules()
-    found = {role: _column(cells.others[role], _reader(role, schema)) for role in cells.others}
+    found: dict[str, tuple[list[Any], dict[int, str]]] = {
+        role: _column(cells.others[role], _reader(role, schema))
+        for role in ("target", "time", "key") if role in cells.others
+    }  # fmt: skip
+    found |= {
+        feature_role(c.name): _feature(cells.others[feature_role(c.name)], c) for c in schema.others
+    }
     failed = {i: why for column, reasons in found.values() for i, why in reasons.items()}
     if not rules.gaps:
-        failed |= _gaps(cells.X, schema)
+        failed |= {**_no_times(found, schema), **_gaps(cells.X, schema)}
     if rules.ordered and "time" in found:
         failed |= _late(found["time"][0], failed, position)
     bad = sorted([*cells.bad, *((cells.good[i], why) for i, why in failed.items())])
@@ -56,7 +63,7 @@ def assemble(
         position=position, y=y, known=known,
         time=np.array(columns["time"], float) if "time" in columns else None,
         stamps=[cells.others["time"][i] for i in keep] if "time" in columns else None,
-        keys=columns.get("key"),
+        keys=columns.get("key"), others=_others(columns, schema),
         bad=[Bad(first + i, numbers[i], why, beginning(texts[i])) for i, why in bad],
         lines=numbers, texts=texts,
     )  # fmt: skip
@@ -67,6 +74,15 @@ def _gaps(X: Array, schema: Schema) -> dict[int, str]:
     at = np.argwhere(np.isnan(X))
     names = schema.features
     return {int(i): f"column {names[j]!r}: no value (--missing skip)" for i, j in at[::-1].tolist()}
+
+
+def _no_times(found: dict[str, Any], schema: Schema) -> dict[int, str]:
+    """Return the rows in which a time that is learned from is missing."""
+    return {
+        i: f"column {c.name!r}: no value (--missing skip)"
+        for c in schema.others if c.kind == "time"
+        for i, time in enumerate(found[feature_role(c.name)][0]) if time != time
+    }  # fmt: skip
 
 
 def _late(times: list[Any], failed: dict[int, str], position: dict[str, Any]) -> dict[int, str]:
@@ -103,14 +119,36 @@ def _column(cells: list[Any], read: Callable[[Any], Any]) -> tuple[list[Any], di
 def _reader(role: str, schema: Schema) -> Callable[[Any], Any]:
     at = schema.at(role)
     assert at is not None
-    name, kind = schema.columns[at].name, schema.columns[at].kind
+    name, kind, dates = schema.columns[at].name, schema.columns[at].kind, schema.columns[at].dates
     if role == "time":
-        return lambda cell: values.seconds(cell, name)
+        return lambda cell: values.seconds(cell, name, dates)
     if role == "key":
         return lambda cell: values.key(cell, name)
+    words = frozenset(schema.roles.missing_labels)
     if schema.roles.labels:
-        return lambda cell: values.label(cell, kind == "whole", name)
-    return lambda cell: values.target(cell, name)
+        return lambda cell: values.label(cell, kind == "whole", name, words)
+    return lambda cell: values.target(cell, name, words, schema.decimal)
+
+
+_PLAIN = {str, int, float, bool, type(None)}
+
+
+def _feature(cells: list[Any], column: Column) -> tuple[list[Any], dict[int, str]]:
+    """Return what a feature holds that is no number: times in seconds, the others as they came."""
+    name, dates = column.name, column.dates
+    if column.kind == "time":
+        return _column(cells, lambda cell: values.moment(cell, name, dates))
+    if column.kind == "boolean":
+        cells = [truth_of(cell) for cell in cells]
+    if set(map(type, cells)) <= _PLAIN:
+        return cells, {}
+    return _column(cells, lambda cell: values.plain(cell, name))
+
+
+def _others(columns: dict[str, list[Any]], schema: Schema) -> dict[str, Any]:
+    held = {c.name: columns[feature_role(c.name)] for c in schema.others}
+    times = {c.name for c in schema.others if c.kind == "time"}
+    return {n: np.array(cells, float) if n in times else cells for n, cells in held.items()}
 
 
 def _targets(found: list[Any] | None, schema: Schema) -> tuple[Array | None, Array]:

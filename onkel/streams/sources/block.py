@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.columns import Raw
 from onkel.streams.sources.lines import SHOWN
 
 Array = NDArray[Any]
@@ -42,6 +43,7 @@ class Block:
     rows: Array
     """The numbers of the good rows."""
     X: Array
+    """The numbers (`Schema.features`)."""
     position: dict[str, Any]
     """JSON-ready; a source that is opened with it goes on with the next row."""
     y: Array | None = None
@@ -58,6 +60,10 @@ class Block:
     lines: list[int] = field(default_factory=list)
     """Line numbers of all `count` rows, and how they were written, for those that are refused."""
     texts: list[bytes] = field(default_factory=list)
+    others: dict[str, Any] = field(default_factory=dict)
+    """Features that are no numbers, by name (`Schema.others`): times in seconds since 1970 (an
+    array, NaN where there is none); truth values, categories and texts as they came, None or an
+    empty text where there is none."""
 
     def __post_init__(self) -> None:
         if len(self.known) != len(self.rows):
@@ -73,7 +79,18 @@ class Block:
             stamps=None if self.stamps is None else [self.stamps[i] for i in at],
             keys=None if self.keys is None else [self.keys[i] for i in at],
             ids=None if self.ids is None else [self.ids[i] for i in at],
+            others={name: _picked(column, at) for name, column in self.others.items()},
         )  # fmt: skip
+
+    def raw(self, features: list[str]) -> Raw:
+        """Return the rows as a table, by the names of the numbers' columns; see `Schema.plan`."""
+        numbers = [self.X[:, j] for j in range(len(features))]
+        names = [*features, *self.others]
+        return Raw(names, [*numbers, *self.others.values()], len(self.rows))
+
+
+def _picked(column: Any, at: Array) -> Any:
+    return column[at] if isinstance(column, np.ndarray) else [column[i] for i in at]
 
 
 def without(block: Block, refused: dict[int, str]) -> Block:

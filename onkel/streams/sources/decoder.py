@@ -21,6 +21,8 @@ Array = NDArray[Any]
 
 FEW, PARTS = 64, 16
 """A block with a broken row is divided into parts, down to so few lines as can be looked at."""
+PIECE = 2**24
+"""A block of heavy rows is parsed in pieces of about so many bytes: parsers hold them again."""
 
 
 @dataclass
@@ -30,7 +32,7 @@ class Cells:
     good: list[int]
     X: Array
     others: dict[str, list[Any]]
-    """By role: target, time, key."""
+    """By role: target, time, key; of features that are no numbers by `feature_role`."""
     bad: list[tuple[int, str]]
 
 
@@ -41,13 +43,21 @@ class Wanted:
     names: list[str]
     features: list[int]
     others: dict[str, int]
+    decimal: str = "."
 
     @classmethod
     def of(cls, schema: Schema) -> Wanted:
         """Return what a schema asks for."""
         places = {role: schema.at(role) for role in ("target", "time", "key")}
         others = {role: at for role, at in places.items() if at is not None}
-        return cls(schema.names, schema.places(), others)
+        at = {name: j for j, name in enumerate(schema.names)}
+        others |= {feature_role(c.name): at[c.name] for c in schema.others}
+        return cls(schema.names, schema.places(), others, schema.decimal)
+
+
+def feature_role(name: str) -> str:
+    """Return under which role the cells of a feature are handed over that is no number."""
+    return f"feature {name}"
 
 
 class Decoder:
@@ -55,6 +65,8 @@ class Decoder:
 
     multiline = False
     """Whether a row may go on in the next line."""
+    notes: Sequence[str] = ()
+    """What a person should be told about what was found in the first lines."""
 
     def start(self, lines: list[bytes]) -> int:
         """Learn names (and dialect) from the first lines; return how many of them are no rows."""
@@ -72,7 +84,7 @@ class Decoder:
     def columns(self, lines: list[bytes]) -> list[Sequence[Any]]:
         """Return what each column holds in the first rows; of wide ones fewer are looked at."""
         most = max(CELLS // max(len(self.names), 1), 1)
-        rows = list(islice(self._readable(lines), most))
+        rows = list(islice(self._readable(self.ready(lines)), most))
         return list(zip(*rows, strict=True)) or [()] * len(self.names)
 
     def _readable(self, lines: list[bytes]) -> Iterator[list[Any]]:
@@ -100,22 +112,33 @@ class Decoder:
         """Return what was learned from the first lines, JSON-ready."""
         return {}
 
-    def decode(self, lines: list[bytes], wanted: Wanted) -> Cells:
-        """Return what the rows hold, good and bad ones apart."""
+    def ready(self, lines: list[bytes]) -> list[bytes]:
+        """Return lines as `cells` and `fast` take them."""
+        return lines
+
+    def decode(self, lines: list[bytes], wanted: Wanted, weight: int = 0) -> Cells:
+        """Return what the rows hold, good and bad ones apart; `weight` is how many bytes."""
+        lines = self.ready(lines)
+        pieces = weight // PIECE + 1
+        if pieces == 1:
+            return self._decoded(lines, wanted)
+        return self._by_parts(lines, wanted, _equal(len(lines), -(-len(lines) // pieces)))
+
+    def _decoded(self, lines: list[bytes], wanted: Wanted) -> Cells:
         if lines and not any(type(line) is Unfit for line in lines):
             found = self.fast(lines, wanted)
             if found is not None and fit(found[0]):
                 return Cells(list(range(len(lines))), *found, bad=[])
         if len(lines) <= FEW:
             return self._one_by_one(lines, wanted)
-        parts = self.divided(lines, wanted)
-        return joined([(at, self.decode([lines[i] for i in at], wanted)) for at in parts])
+        return self._by_parts(lines, wanted, self.divided(lines, wanted))
+
+    def _by_parts(self, lines: list[bytes], wanted: Wanted, parts: list[list[int]]) -> Cells:
+        return joined([(at, self._decoded([lines[i] for i in at], wanted)) for at in parts])
 
     def divided(self, lines: list[bytes], wanted: Wanted) -> list[list[int]]:
         """Return the places of lines in parts: a broken row slows down those of its own only."""
-        step = max(len(lines) // PARTS, FEW)
-        whole = range(len(lines))
-        return [list(whole[start : start + step]) for start in range(0, len(lines), step)]
+        return _equal(len(lines), max(len(lines) // PARTS, FEW))
 
     def _one_by_one(self, lines: list[bytes], wanted: Wanted) -> Cells:
         good: list[int] = []
@@ -127,7 +150,8 @@ class Decoder:
                 if type(line) is Unfit:
                     raise BadRow(line.reason)
                 cells = self.cells(line)
-                row = [values.number(cells[j], wanted.names[j]) for j in wanted.features]
+                row = [values.number(cells[j], wanted.names[j], wanted.decimal)
+                       for j in wanted.features]  # fmt: skip
             except BadRow as reason:
                 bad.append((i, str(reason)))
                 continue
@@ -137,6 +161,11 @@ class Decoder:
                 others[role].append(cells[at])
         X = np.array(rows, float).reshape(len(rows), len(wanted.features))
         return Cells(good, X, others, bad)
+
+
+def _equal(many: int, step: int) -> list[list[int]]:
+    """Return the places of so many lines, each part with so many of them."""
+    return [list(range(start, min(start + step, many))) for start in range(0, many, step)]
 
 
 def joined(parts: list[tuple[list[int], Cells]]) -> Cells:

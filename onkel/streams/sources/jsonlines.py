@@ -75,7 +75,11 @@ class JsonLines(Decoder):
                 "seems that something is used as a name that should be a value."
             )
         if not names:
-            raise SourceError('There is no JSON object in the first lines, such as {"a": 1.5}.')
+            array = bool(lines) and lines[0].lstrip().startswith(b"[")
+            way = " Make lines of an array's objects: jq -c '.[]' FILE | onkel … -" if array else ""
+            raise SourceError(
+                f'There is no JSON object in the first lines, such as {{"a": 1.5}}.{way}'
+            )
         self._names = list(names)
         return 0
 

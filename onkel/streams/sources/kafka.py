@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
-from numpy.typing import NDArray
-
 from onkel.streams.sources.assemble import Rules, assemble
 from onkel.streams.sources.block import Block
 from onkel.streams.sources.decoder import Wanted
@@ -15,8 +13,6 @@ from onkel.streams.sources.jsonlines import JsonLines
 from onkel.streams.sources.schema import SAMPLE, Roles, Schema, SourceError
 from onkel.streams.sources.source import Source
 from onkel.streams.sources.waiting import Waiting
-
-Array = NDArray[Any]
 
 SCHEME = "kafka://"
 WAIT = 10.0
@@ -70,10 +66,12 @@ class Kafka(Source):
                 raise SourceError(f"Kafka: {message.error()}.")
         return found
 
-    def sample(self) -> Array:
-        """Return the numbers of the first messages."""
+    def trial(self) -> Block:
+        """Return the first messages, broken ones included."""
         values = [message.value() or b"" for message in self._held]
-        return self._decoder.decode(values, self._wanted).X
+        offsets = [message.offset() for message in self._held]
+        cells = self._decoder.decode(values, self._wanted)
+        return assemble(0, cells, self.schema, offsets, values, {}, self._rules)
 
     def memo(self) -> dict[str, Any]:
         """Return schema and names."""

@@ -103,6 +103,10 @@ class Lines:
             weight += taken.weight
         return [row.text for row in self._looked]
 
+    def looked(self) -> Taken:
+        """Return the rows that were looked at and are still to be taken."""
+        return Taken([row.text for row in self._looked], [row.number for row in self._looked])
+
     @property
     def ended(self) -> bool:
         """Whether the present file has no more bytes."""

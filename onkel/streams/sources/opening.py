@@ -19,10 +19,11 @@ from onkel.streams.sources.schema import Roles, Schema, SourceError
 from onkel.streams.sources.source import Source, TextSource
 from onkel.streams.sources.waiting import Waiting
 
-FORMATS = ("csv", "tsv", "jsonl", "parquet", "libsvm")
+FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow", "libsvm")
 _ENDINGS = {
     "csv": "csv", "txt": "csv", "tsv": "tsv", "tab": "tsv", "jsonl": "jsonl", "ndjson": "jsonl",
-    "json": "jsonl", "parquet": "parquet", "pq": "parquet", "libsvm": "libsvm", "svm": "libsvm",
+    "json": "jsonl", "parquet": "parquet", "pq": "parquet", "feather": "arrow", "arrow": "arrow",
+    "libsvm": "libsvm", "svm": "libsvm",
 }  # fmt: skip
 _PACKED = {"gz", "bz2", "xz", "zst"}
 
@@ -91,11 +92,11 @@ def _opened(
     schema = Schema.from_dict(memo["schema"]) if memo else None
     waiting = Waiting(reading.idle, reading.stop)
     kind = memo["format"] if memo else reading.format or _format_of(name)
-    if kind == "parquet":
-        from onkel.streams.sources.parquet import Parquet
+    if kind in ("parquet", "arrow"):
+        from onkel.streams.sources.parquet import Feather, Parquet
 
-        _check_parquet(name, reading)
-        return Parquet(
+        _check_parquet(name, kind, reading)
+        return (Parquet if kind == "parquet" else Feather)(
             name, reading.roles, reading.size, position, schema, reading.rules, reading.durable
         )
     if name.startswith("kafka://"):
@@ -126,9 +127,11 @@ def _row_only(position: dict[str, Any] | None) -> dict[str, Any] | None:
 _KEPT = ("row", "clock")
 
 
-def _check_parquet(name: str, reading: Reading) -> None:
+def _check_parquet(name: str, kind: str, reading: Reading) -> None:
     if name == "-" or reading.follow or flows(name):
-        raise SourceError("Parquet is read from a file that is finished: no pipe, no --follow.")
+        raise SourceError(
+            f"{kind.capitalize()} is read from a file that is finished: no pipe, no --follow."
+        )
 
 
 def _feed(name: str, reading: Reading, position: dict[str, Any] | None) -> Feed:
@@ -167,9 +170,8 @@ def _decoder(kind: str | None, reading: Reading, known: dict[str, Any]) -> Decod
         return LibSvm(**(known or {"features": reading.features}))
     if kind in ("csv", "tsv"):
         given = reading.delimiter or ("\t" if kind == "tsv" else None)
-        return Delimited(
-            **(known or {"delimiter": given, "header": reading.header}), arrow=reading.fast
-        )
+        told = known or {"delimiter": given, "header": reading.header}
+        return Delimited(**told, arrow=reading.fast, named=reading.roles.named)
     return _ByFirstByte(reading)
 
 
@@ -180,7 +182,9 @@ class _ByFirstByte(Decoder):
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
-        self.own: Decoder = Delimited(reading.delimiter, reading.header, reading.fast)
+        self.own: Decoder = Delimited(
+            reading.delimiter, reading.header, reading.fast, named=reading.roles.named
+        )
 
     def start(self, lines: list[bytes]) -> int:
         if lines and lines[0].lstrip().startswith(b"{"):
@@ -191,11 +195,18 @@ class _ByFirstByte(Decoder):
     def names(self) -> list[str]:
         return self.own.names
 
+    @property
+    def notes(self) -> Sequence[str]:  # type: ignore[override]
+        return self.own.notes
+
     def cells(self, line: bytes) -> list[Any]:
         return self.own.cells(line)
 
     def columns(self, lines: list[bytes]) -> list[Sequence[Any]]:
         return self.own.columns(lines)
+
+    def ready(self, lines: list[bytes]) -> list[bytes]:
+        return self.own.ready(lines)
 
     def fast(self, lines: list[bytes], wanted: Any) -> Any:
         return self.own.fast(lines, wanted)

@@ -1,4 +1,4 @@
-"""Parquet files, through pyarrow: columns with types of their own."""
+"""Parquet and Arrow files, through pyarrow: columns with types of their own."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.streams.sources import rotation
+from onkel.streams.sources.arrowfile import ArrowFile
 from onkel.streams.sources.assemble import Rules, assemble
 from onkel.streams.sources.block import MOST, Block, most_rows
 from onkel.streams.sources.decoder import Cells, Wanted, fit
@@ -37,7 +38,7 @@ class Parquet(Source):
         self._whole = rotation.digest(self._feed.path) if durable else ""
         try:
             self._check(position)
-            self._file = _opened(path)
+            self._file = _opened(path, self.format)
         except SourceError:
             self._feed.close()
             raise
@@ -65,18 +66,22 @@ class Parquet(Source):
         names = [field.name for field in self._file.schema_arrow]
         check_names(names, roles)
         named = {roles.target, roles.time, roles.key}
-        looked = [n for n in names if n in named or _may_be_number(fields[n])]
+        told = {n: kind for n in names if (kind := _told_by(fields[n])) is not None}
+        looked = [n for n in names if n in named or told.get(n) != "other"]
         found: dict[str, Any] = dict.fromkeys(names, (_OTHER,)) | dict.fromkeys(looked, ())
         found |= {n: _values(c) for n, c in self._head(looked).items()}
-        return Schema.of(names, [found[n] for n in names], roles)
+        return Schema.of(names, [found[n] for n in names], roles, told)
 
     def _head(self, names: list[str]) -> dict[str, Any]:
         rows = min(SAMPLE, max(CELLS // max(len(names), 1), 1))
         return next(map(_by_name, self._batches(rows, names)), {})
 
-    def sample(self) -> Array:
-        """Return the numbers of the first rows."""
-        return self._cells(self._head(self._names())).X
+    def trial(self) -> Block:
+        """Return the first rows, broken ones included."""
+        cells = self._cells(self._head(self._names()))
+        count = len(cells.good) + len(cells.bad)
+        numbers = list(range(1, count + 1))
+        return assemble(0, cells, self.schema, numbers, [b""] * count, {}, self._rules)
 
     def _names(self) -> list[str]:
         names = self.schema.names
@@ -128,9 +133,11 @@ class Parquet(Source):
         wanted = self._wanted
         others = {role: _values(columns[names[at]]) for role, at in wanted.others.items()}
         features = [columns[name] for name in self.schema.features]
-        count = len(features[0])
+        count = len(next(iter(columns.values())))
         found = [_numbers(column) for column in features]
         plain = [column for column in found if column is not None]
+        if not found:
+            return Cells(list(range(count)), np.empty((count, 0)), others, [])
         if len(plain) == len(found):
             X = np.ascontiguousarray(np.reshape(plain, (len(plain), count)).T)
             if fit(X):
@@ -140,10 +147,12 @@ class Parquet(Source):
     def _closely(self, features: list[Any], others: dict[str, Any], count: int) -> Cells:
         good: list[int] = []
         rows, bad = [], []
-        names = self.schema.features
+        names, decimal = self.schema.features, self.schema.decimal
         for i in range(count):
             try:
-                rows.append([number(c[i], n) for c, n in zip(features, names, strict=True)])
+                rows.append([
+                    number(c[i], n, decimal) for c, n in zip(features, names, strict=True)
+                ])  # fmt: skip
                 good.append(i)
             except BadRow as reason:
                 bad.append((i, str(reason)))
@@ -164,13 +173,19 @@ def _by_name(table: Any) -> dict[str, Any]:
     return dict(zip(table.schema.names, table.columns, strict=True))
 
 
-def _may_be_number(kind: Any) -> bool:
-    """Whether values of a type are numbers, or texts that may be such."""
+def _told_by(kind: Any) -> str | None:
+    """Return what a type tells of a column; None where its values must."""
     from pyarrow import types
 
-    kind = kind.value_type if types.is_dictionary(kind) else kind
-    texts = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-    return _is_number(kind) or texts or types.is_null(kind)
+    held = kind.value_type if types.is_dictionary(kind) else kind
+    texts = types.is_string(held) or types.is_large_string(held) or types.is_string_view(held)
+    if types.is_boolean(held):
+        return "boolean"
+    if types.is_timestamp(held) or types.is_date(held):
+        return "time"
+    if texts:
+        return "category" if types.is_dictionary(kind) else None
+    return None if _is_number(held) or types.is_null(held) else "other"
 
 
 def _is_number(kind: Any) -> bool:
@@ -240,13 +255,22 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _opened(path: str) -> Any:
+class Feather(Parquet):
+    """Rows of an Arrow file (Feather, IPC)."""
+
+    format = "arrow"
+
+
+def _opened(path: str, kind: str) -> Any:
+    name = kind.capitalize()
     try:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise SourceError("Parquet needs pyarrow: pip install 'onkel[arrow]'.") from None
+        raise SourceError(f"{name} needs pyarrow: pip install 'onkel[arrow]'.") from None
     try:
+        if kind == "arrow":
+            return ArrowFile(path)
         return parquet.ParquetFile(path, page_checksum_verification=True)
     except (pyarrow.ArrowException, OSError) as error:
-        raise SourceError(f"{path} cannot be read as Parquet: {error}.") from None
+        raise SourceError(f"{path} cannot be read as {name}: {error}.") from None

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from numpy.typing import NDArray
-
 from onkel.streams.sources.assemble import Rules, assemble
 from onkel.streams.sources.block import Block, most_rows, next_cut, rows_for
 from onkel.streams.sources.decoder import Cells, Decoder, Wanted, cr_alone
 from onkel.streams.sources.feed import Feed, readable
+from onkel.streams.sources.foreign import check_beginning
 from onkel.streams.sources.lines import LONGEST, Lines, Taken, Unfit
 from onkel.streams.sources.schema import SAMPLE, Roles, Schema, SourceError
 from onkel.streams.sources.waiting import Waiting
-
-Array = NDArray[Any]
 
 MARK = b"\xef\xbb\xbf"
 
@@ -36,7 +33,7 @@ class Source:
 
     def _left(self) -> int:
         """Return how many rows the present block may still have."""
-        features = len(self.schema.features)
+        features = len(self.schema.features) + len(self.schema.others)
         size = min(self.size or rows_for(features), most_rows(features))
         return next_cut(self._row, size) - self._row
 
@@ -44,8 +41,8 @@ class Source:
         """Yield blocks, in order; None where a live source has nothing now."""
         raise NotImplementedError
 
-    def sample(self) -> Array:
-        """Return the numbers of the first rows; they will come again in the blocks."""
+    def trial(self) -> Block:
+        """Return the first rows, as a block; they will come again in the blocks."""
         raise NotImplementedError
 
     def memo(self) -> dict[str, Any]:
@@ -103,7 +100,8 @@ class TextSource(Source):
         self._clock = {k: v for k, v in at.items() if k == "clock"}
         self._maybe_header = self._lines.offset == 0
         """Whether the next line may be a header: of the first file, a rotated one, a new pipe."""
-        self._sample: list[bytes] = []
+        self._heads = 0
+        """Lines before the first row."""
         if schema is None:
             self._look(roles, waiting or Waiting())
         else:
@@ -117,22 +115,26 @@ class TextSource(Source):
 
     def _look(self, roles: Roles, waiting: Waiting) -> None:
         """Learn the columns from the first rows."""
-        while not self._sample:  # a pipe may bring its header long before its first row
+        sample: list[bytes] = []  # not kept: heavy rows would weigh on all that come after them
+        while not sample:  # a pipe may bring its header long before its first row
             lines = self._first_lines()
             if lines or self._lines.ended:
-                self._sample = lines[self.decoder.start(lines) :]
-            if self._sample or self._lines.ended:
+                self._heads = self.decoder.start(lines)
+                sample = lines[self._heads :]
+            if sample or self._lines.ended:
                 break
             self._over = waiting.enough(self.feed.offset)
             if self._over and not lines:
                 raise waiting.nothing()
             if self._over:
                 break
-        columns = self.decoder.columns(self._sample)
+        columns = self.decoder.columns(sample)
         self.schema = Schema.of(self.decoder.names, columns, roles)
 
     def _first_lines(self) -> list[bytes]:
         found = self._lines.look(SAMPLE, self.patience)
+        for line in found[:1]:
+            check_beginning(line)
         lines = [line for line in found if type(line) is not Unfit]
         if not lines and found and isinstance(found[0], Unfit):
             raise SourceError(f"No line can be read: {found[0].reason}.{cr_alone(found[0])}")
@@ -141,10 +143,18 @@ class TextSource(Source):
         lines[:1] = [line.removeprefix(MARK) for line in lines[:1]]
         return lines
 
-    def sample(self) -> Array:
-        """Return the numbers of the first rows."""
+    def trial(self) -> Block:
+        """Return the first rows, broken ones included."""
+        looked = self._lines.looked()
+        fit = [i for i, line in enumerate(looked.lines) if type(line) is not Unfit]
+        if fit[:1] == [0]:
+            looked.lines[0] = looked.lines[0].removeprefix(MARK)
+        heads = frozenset(fit[: self._heads])
         most = most_rows(len(self.schema.features))
-        return self.decoder.decode(self._sample[:most], self._wanted).X
+        rows = [i for i in range(len(looked.lines)) if i not in heads][:most]
+        lines, numbers = [looked.lines[i] for i in rows], [looked.numbers[i] for i in rows]
+        cells = self.decoder.decode(lines, self._wanted, sum(map(len, lines)))
+        return assemble(0, cells, self.schema, numbers, lines, {}, self._rules)
 
     def memo(self) -> dict[str, Any]:
         """Return format, schema, and what the decoder knows."""
@@ -185,7 +195,7 @@ class TextSource(Source):
         return Taken(lines, numbers, first.weight + more.weight, more.ended)
 
     def _block(self, taken: Taken) -> Block:
-        cells: Cells = self.decoder.decode(taken.lines, self._wanted)
+        cells: Cells = self.decoder.decode(taken.lines, self._wanted, taken.weight)
         first = self._row
         self._row += len(taken.lines)
         position = {"row": self._row, **self._lines.position(), **self._clock}
@@ -200,7 +210,8 @@ class TextSource(Source):
         """Return what is to be said about columns, and about files that were not read."""
         held = self._lines.held
         left = f"the last line ({held} bytes) has no line end: it is left for the next run"
-        return self.schema.warnings() + self.feed.notes + [left] * bool(held)
+        found = [*self.decoder.notes, *self.schema.warnings(), *self.feed.notes]
+        return found + [left] * bool(held)
 
     def close(self) -> None:
         """Close the feed."""

@@ -1,4 +1,4 @@
-"""Compressed bytes made plain, a piece at a time: gzip, bzip2, xz and (with its library) Zstandard.
+"""Compressed bytes made plain, a piece at a time: gzip, bzip2, xz, Zstandard.
 
 A few packed bytes may stand for gigabytes: what is made at once is bounded, whatever they hold, and
 so is the memory that a file may ask for to be unpacked.
@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import bz2
 import lzma
+import sys
 import zlib
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from onkel.streams.sources.schema import SourceError
@@ -44,51 +46,26 @@ class _Gzip:
         return self._inner.unused_data
 
 
-class _Zstd:
-    """Zstandard's decompressor, which knows no bound: it gets so little that it has one."""
-
-    STEP = 1024
-    """A block of 128 KiB is four bytes at least: 32 MiB come of so many."""
-    needs_input = True
-
-    def __init__(self) -> None:
-        try:
-            import zstandard
-        except ImportError:
-            raise SourceError(
-                "Zstandard needs a library: pip install zstandard. Or unpack it: "
-                "zstd -dc FILE | onkel"
-            ) from None
-        self._inner = zstandard.ZstdDecompressor(max_window_size=MEMORY).decompressobj()
-        self._packed, self._at = b"", 0
-        self._plain, self._given = b"", 0
-
-    def decompress(self, packed: bytes, most: int) -> bytes:
-        if packed:
-            self._packed, self._at = packed, 0
-        if self._given == len(self._plain):
-            step = self._packed[self._at : self._at + self.STEP]
-            self._plain, self._given = self._inner.decompress(step), 0
-            self._at += len(step)
-        plain = self._plain[self._given : self._given + most]
-        self._given += len(plain)
-        self.needs_input = self._given == len(self._plain) and self._at >= len(self._packed)
-        return plain
-
-    @property
-    def eof(self) -> bool:
-        return bool(self._inner.eof) and self._given == len(self._plain)
-
-    @property
-    def unused_data(self) -> bytes:
-        return bytes(self._inner.unused_data) + self._packed[self._at :]
+def _zstd() -> Any:
+    """Zstandard's decompressor: of the standard library from Python 3.14 on."""
+    try:
+        zstd = import_module(
+            "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+        )
+    except ImportError:
+        raise SourceError(
+            "Zstandard needs a library: pip install 'onkel[zstd]'. Or unpack it: "
+            "zstd -dc FILE | onkel"
+        ) from None
+    limit = {zstd.DecompressionParameter.window_log_max: MEMORY.bit_length() - 1}
+    return zstd.ZstdDecompressor(options=limit)
 
 
 _KINDS: dict[bytes, Callable[[], Any]] = {
     b"\x1f\x8b": _Gzip,
     b"BZh": bz2.BZ2Decompressor,
     b"\xfd7zXZ\x00": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MEMORY),
-    b"\x28\xb5\x2f\xfd": _Zstd,
+    b"\x28\xb5\x2f\xfd": _zstd,
 }
 
 

@@ -210,14 +210,14 @@ def test_browser_draws_every_figure_without_complaint(html, tmp_path, width):
 
 @pytest.mark.long
 @pytest.mark.skipif(core.BACKEND == "numpy", reason="minutes in plain NumPy")
-def test_what_is_said_of_other_seeds_is_true():
+def test_what_is_said_of_other_seeds_is_true(small, monkeypatch):
     """The caveat beside the result names counts; rounding may move one by a fault."""
     said = re.search(r"seeds 0 to 5 find ([\d, and]+) of 12 faults", trial.FITTED)
     counts = [int(n) for n in re.findall(r"\d+", said.group(1))]
+    assert "looking at seeds 0 to 2" in demo.text_table(small).replace("\n", " ")
+    own = demo.run  # the classifier has no say in what is found, and takes most of the time
+    monkeypatch.setattr(demo, "run", lambda m, X, y, *a: own(m, X, y, *a) if y is None else None)
     for seed, count in enumerate(counts):
         found = sum(v.found for v in demo.conduct(demo.EXAMPLES, seed).verdicts)
         assert abs(found - count) <= 1, f"seed {seed} finds {found}"
     assert len(counts) == 6
-    assert "looking at seeds 0 to 2" in demo.text_table(demo.conduct(EXAMPLES, seed=0)).replace(
-        "\n", " "
-    )

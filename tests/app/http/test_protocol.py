@@ -285,6 +285,7 @@ def slow_reader(url, path="/models/wide/file"):
 FILE = {"Content-Type": "application/octet-stream"}
 
 
+@pytest.mark.long
 def test_slow_readers_are_hung_up_on(tmp_path, wide, monkeypatch):
     monkeypatch.setattr(answers, "SLOWEST", 64 * MIB)
     with served(tmp_path, seconds=1.0) as one, ExitStack() as held:
@@ -316,6 +317,7 @@ def test_downloads_hold_few_copies(tmp_path, wide, monkeypatch):
         assert one.client.ok("GET", "/health")["status"] == "ok"
 
 
+@pytest.mark.long
 @needs_proc
 def test_the_end_does_not_wait_for_slow_readers(tmp_path, wide):
     one = Process(tmp_path)

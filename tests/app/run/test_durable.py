@@ -18,7 +18,7 @@ import pytest
 
 pytest.importorskip("click", reason="needs click: pip install onkel[cli]")
 from helpers.dying import POINTS
-from helpers.runs_of import begin, command, json_lines, write_rows
+from helpers.runs_of import begin, carry_out, command, json_lines, write_rows
 from helpers.sizes import size
 
 from onkel.app.errors import OutputProblem, StateProblem
@@ -50,7 +50,7 @@ def rows(tmp_path_factory):
 def uncut(rows, tmp_path_factory):
     """What a run gives that nobody kills: output and broken rows."""
     folder = tmp_path_factory.mktemp("uncut")
-    done = command("detect", rows, "--state", folder / "s", "-o", folder / "out", *HOW)
+    done = carry_out("detect", rows, "--state", folder / "s", "-o", folder / "out", *HOW)
     assert done.returncode == 0, done.stderr
     return (folder / "out").read_bytes(), (folder / "s" / "dead_letters.jsonl").read_bytes()
 
@@ -61,7 +61,7 @@ def results(folder: Path) -> tuple[bytes, bytes]:
 
 def run(rows: Path, folder: Path, *more, dies: str = ""):
     words = ["detect", rows, "--state", folder / "s", "-o", folder / "out", *HOW, *more]
-    return command(*words, dies=dies)
+    return command(*words, dies=dies) if dies else carry_out(*words)
 
 
 @pytest.mark.parametrize("point", size(("model", "before-commit"), POINTS))
@@ -157,7 +157,7 @@ def test_an_output_that_was_cut_or_lost_is_noticed(rows, tmp_path) -> None:
 
 def test_two_processes_are_refused(rows, tmp_path) -> None:
     state = State(tmp_path / "s")
-    done = run(rows, tmp_path)
+    done = command("detect", rows, "--state", tmp_path / "s", "-o", tmp_path / "out", *HOW)
     assert done.returncode == 4 and f"in use by {WHO}" in done.stderr
     with pytest.raises(StateProblem):
         State(tmp_path / "s")
@@ -202,7 +202,7 @@ def test_a_finished_run_goes_on_when_the_file_has_grown(rows, uncut, tmp_path) -
     assert run(path, tmp_path).returncode == 0
     found = json_lines(tmp_path / "out")
     assert half and [line["row"] for line in found] == sorted({line["row"] for line in found})
-    told = json.loads(command("inspect", tmp_path / "s", "--json").stdout)
+    told = json.loads(carry_out("inspect", tmp_path / "s", "--json").stdout)
     assert told["rows"] == ROWS and told["position"]["offset"] == len(text)
 
 
@@ -294,6 +294,7 @@ def _options(folder: Path) -> dict:
     return {k: v for k, v in context.params.items() if k != "source"}
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_device(rows) -> None:
     done = command("detect", rows, "-o", "/dev/full")

@@ -15,7 +15,7 @@ from onkel.app.run.checkpoint import State
 from onkel.app.run.counters import BUCKETS, Counters, History, member
 from onkel.app.run.counting import COUNTINGS
 from onkel.app.run.settings import RunSettings
-from onkel.streams.sources import Block, next_cut
+from onkel.streams.sources import Block, Column, Schema, next_cut
 
 
 def kept(folder) -> Counters:
@@ -98,7 +98,9 @@ def test_models_of_several_keys_count_by_their_rows(rng, tmp_path) -> None:
 @pytest.mark.parametrize("words", [{"kernel": "gaussian"}, {"model": "linear"}])
 def test_a_single_model_has_no_weights(rng, words) -> None:
     counters = Counters()
-    counting = COUNTINGS["regress"](RunSettings("regress", **words), ["a"], counters)
+    counting = COUNTINGS["regress"](
+        RunSettings("regress", **words), Schema((Column("a"),)), counters
+    )
     model = RunSettings("regress", **words).estimator()
     X = rng.normal(size=(5, 1))
     block = Block(0, 5, np.arange(5), X, {}, X[:, 0], np.ones(5, bool))

@@ -14,7 +14,7 @@ from onkel.app.run.series import model_of
 from onkel.app.run.settings import RunSettings
 from onkel.app.run.sifting import sift
 from onkel.inputs import RefusedRow
-from onkel.streams.sources import Block
+from onkel.streams.sources import Block, Column, Schema
 
 
 def csv_of(tmp_path, rng, place, value, column, **more):
@@ -57,7 +57,7 @@ def test_an_outlier_is_a_dead_letter_and_the_run_goes_on(tmp_path, rng, column, 
     other, nothing, _ = run_of(clean, *words)
     assert [(d["row"], d["line"]) for d in dead] == [(700, 702)] and not nothing
     assert dead[0]["text"].startswith(rows.read_text().splitlines()[701][:40])
-    assert not dead[0]["reason"].startswith("Row") and "1 broken rows" in told
+    assert not dead[0]["reason"].startswith("Row") and "1 of 1,500 rows was broken" in told
     assert "not finite" in dead[0]["reason"] or "floating range" in dead[0]["reason"]
     assert table["row"].tolist() == [i for i in range(1500) if i != 700]
     np.testing.assert_allclose(table["prediction"], other["prediction"], rtol=1e-3, atol=1e-3)
@@ -90,7 +90,8 @@ def block_of(X, y, known=None):
 
 def counting_of(**words):
     settings = RunSettings("regress", **words)
-    return COUNTINGS["regress"](settings, ["a", "b"], Counters()), model_of(settings, 2)
+    schema = Schema((Column("a"), Column("b")))
+    return COUNTINGS["regress"](settings, schema, Counters()), model_of(settings, 2)
 
 
 def test_rows_before_a_stretch_without_targets_count_once(rng):

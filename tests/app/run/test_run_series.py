@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("click", reason="needs click: pip install onkel[cli]")
-from helpers.runs_of import command, json_lines, onkel, write_rows
+from helpers.runs_of import carry_out, command, json_lines, onkel, write_rows
 from helpers.sizes import size
 
 import onkel as package
@@ -19,6 +19,7 @@ from onkel.series import Lags, Series
 
 ROWS = size(700, 3000)
 STEP = 1800
+DEATHS = size(["before-commit:2"], ["model:3", "before-commit:2", "output:4"])
 
 
 def load(rng, rows=ROWS):
@@ -88,6 +89,20 @@ def test_several_columns_stay_as_they_are_unless_told(rng, tmp_path):
     assert told["seen"] == Lags().get_feature_names_out(["a", "b"]).tolist()
 
 
+@pytest.mark.parametrize("words", [["--lags", 2], ["--season", 48], ["--differences"]])
+def test_a_series_leaves_out_what_is_no_number(rng, tmp_path, words):
+    X = load(rng)
+    path = write_rows(tmp_path / "rows.csv", X, who=[f"k{i % 3}" for i in range(ROWS)])
+    outs = []
+    for more in ([], ["--ignore", "who"]):
+        done = onkel("detect", path, "--all", "-o", tmp_path / "out", *words, *more)
+        assert ("column 'who' is left out, as --lags" in done.stderr) == (not more)
+        outs.append(scores(done, tmp_path / "out"))
+    assert outs[0] == outs[1]
+    done = onkel("detect", path, "--columns", "who", *words)
+    assert done.exit_code == 3 and "no column to learn from (" in done.stderr
+
+
 def test_each_key_is_a_series_of_its_own(rng, tmp_path):
     X, keys = load(rng), [f"k{i}" for i in rng.integers(0, 3, ROWS)]
     path = write_rows(tmp_path / "rows.csv", X, who=keys)
@@ -106,12 +121,12 @@ def test_a_death_changes_nothing(rng, tmp_path, more):
     path = write_rows(tmp_path / "rows.csv", X, at=stamps(), who=keys)
     how = ["--time", "at", "--lags", "auto", "--differences", "--all", "--every", 0, "--block", 64]
     outs = []
-    for name, deaths in (("whole", []), ("cut", ["model:3", "before-commit:2", "output:4"])):
+    for name, deaths in (("whole", []), ("cut", DEATHS)):
         words = ["detect", path, "--state", tmp_path / name, "-o", tmp_path / f"{name}.out"]
         for death in deaths:
             done = command(*words, *how, *more, dies=death)
             assert done.returncode == -signal.SIGKILL
-        assert command(*words, *how, *more).returncode == 0
+        assert carry_out(*words, *how, *more).returncode == 0
         outs.append((tmp_path / f"{name}.out").read_bytes())
     assert outs[0] == outs[1] and outs[0].count(b"\n") == ROWS
 
@@ -138,8 +153,8 @@ def test_gaps(rng, tmp_path):
     assert len(scores(done, tmp_path / "out")) == 205
 
 
-def test_targets_may_be_predicted_from_a_series(rng, tmp_path):
-    X = load(rng)
+def test_targets_may_be_predicted_from_a_series(tmp_path):
+    X = np.sin(0.3 * np.arange(400))[:, None]  # one value does not tell whether it rises
     path = write_rows(tmp_path / "rows.csv", X[:-1], y=X[1:, 0].tolist())
     errors = {}
     for lags in ("0", "3"):
@@ -147,7 +162,7 @@ def test_targets_may_be_predicted_from_a_series(rng, tmp_path):
             "regress", path, "--target", "y", "--lags", lags, "-o", tmp_path / lags, "--json"
         )
         errors[lags] = json.loads(done.stdout)["mean_absolute_error"]
-    assert errors["3"] < errors["0"]
+    assert errors["3"] < 0.5 * errors["0"]
 
 
 def test_a_dry_run_says_what_is_seen(rng, tmp_path):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 
 import pytest
-from helpers.runs_of import begin, onkel
+from helpers.runs_of import begin, onkel, write_rows
 
 pytest.importorskip("click", reason="needs click: pip install onkel[cli]")
 
@@ -47,3 +48,13 @@ def test_a_signal_between_opening_and_learning(rows, tmp_path, monkeypatch) -> N
     monkeypatch.setattr(conduct, "prepare", interrupted)
     done = onkel("detect", rows, "--follow", "-o", tmp_path / "out")
     assert done.exit_code == 130
+
+
+def test_a_thread_of_its_own_may_run_the_command(rng, tmp_path) -> None:
+    path = write_rows(tmp_path / "rows.csv", rng.normal(size=(50, 2)))
+    before, done = signal.getsignal(signal.SIGTERM), []
+    thread = threading.Thread(target=lambda: done.append(onkel("detect", path, "--all")))
+    thread.start()
+    thread.join()
+    assert done[0].exit_code == 0 and len(done[0].stdout.splitlines()) == 50, done[0].output
+    assert signal.getsignal(signal.SIGTERM) is before

@@ -51,3 +51,25 @@ def test_a_run_and_a_service_do_not_share_a_folder(rows, tmp_path) -> None:
     (tmp_path / "x" / "state.sqlite").write_bytes(b"garbage" * 1000)
     assert onkel(*words, tmp_path / "x").exit_code == 4
     assert onkel("serve", "--state", tmp_path / "x", "--port", 0).exit_code == 4
+
+
+def test_a_look_at_a_damaged_state_ends_as_a_run_does(rows, tmp_path) -> None:
+    state, out = tmp_path / "s", tmp_path / "out"
+    words = ["detect", rows, "-o", out, "--state", state, "--every", 0, "--block", 64]
+    assert onkel(*words).exit_code == onkel("inspect", state).exit_code == 0
+    newest, before = sorted(state.glob("models-*"), key=lambda p: -int(p.stem.split("-")[1]))
+    whole = newest.read_bytes()
+    newest.write_bytes(whole[: len(whole) // 2])
+    done = onkel("inspect", state, "--json")  # a run goes on from the one before
+    told = json.loads(done.stdout)
+    assert done.exit_code == 0 and newest.name in told["damaged"], done.output
+    assert told["generation"] == int(before.stem.split("-")[1]) and "terms" in told["model"]
+    before.write_bytes(b"nothing")
+    done = onkel("inspect", state)
+    assert done.exit_code == onkel(*words).exit_code == 4
+    assert f"{newest} is damaged" in done.stderr and "rows" in done.stdout
+    newest.write_bytes(whole)
+    assert onkel("inspect", state).exit_code == 0
+    out.unlink()
+    done = onkel("inspect", state)
+    assert done.exit_code == onkel(*words).exit_code == 4 and "--output-lost" in done.stderr

@@ -235,10 +235,16 @@ def test_a_model_that_cannot_be_made_again(engine, monkeypatch, tmp_path):
     again.close()
 
 
-def test_a_number_in_the_database_that_was_changed_is_noticed(engine, tmp_path):
+@pytest.mark.parametrize(
+    "change",
+    ["UPDATE models SET position = position - 1 WHERE id = 2",
+     "UPDATE meta SET name = CAST(name AS BLOB) WHERE name = 'start'",
+     "UPDATE models SET file = CAST(file AS BLOB)"],
+)  # fmt: skip
+def test_a_value_in_the_database_that_was_changed_is_noticed(engine, tmp_path, change):
     folder, _ = saved(engine, tmp_path / "copy")
     with sqlite3.connect(folder / "state.sqlite") as db:
-        db.execute("UPDATE models SET position = position - 1 WHERE id = 2")
+        assert db.execute(change).rowcount
     db.close()
     with pytest.raises(RuntimeError, match=r"state\.sqlite is damaged"):
         Engine(folder)

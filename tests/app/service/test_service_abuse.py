@@ -134,7 +134,7 @@ BAD_MODELS = [
     ({"kind": "Classifier", "parameters": {"members": [{"kind": "KernelClassifier", "kernel":
       {"name": "function"}}]}}, ".members[0].kernel.name"),
     ({"kind": "Classifier", "parameters": {"members": [{"kind": "LinearClassifier", "q": 1}]}},
-     ".members[0]"),
+     ".members[0].q"),
     ({"kind": "Regressor", "parameters": {"members": [{"kind": "LinearClassifier"}]}},
      "parameters"),
     ({"kind": "Regressor", "parameters": {"members": [{"kind": "LinearRegressor"}] * 65}},
@@ -143,7 +143,7 @@ BAD_MODELS = [
       {"name": "window", "terms": 10**9}}]}}, ".members[0].expansion.terms"),
     ({"kind": "Regressor", "parameters": {"nu": 0}}, "parameters"),
     ({"parameters": {"nu": 2}}, "parameters"),
-    ({"parameters": {"what": 2}}, "parameters"),
+    ({"parameters": {"what": 2}}, "parameters.what"),
     ({"parameters": {"kernel": {"name": "function", "function": "exec"}}}, ".kernel.name"),
     ({"parameters": {"kernel": {"name": "gaussian", "gamma": -1}}}, ".kernel"),
     ({"parameters": {"kernel": {"gamma": 1}}}, ".kernel.name"),

@@ -15,14 +15,15 @@ import time
 
 import numpy as np
 import pytest
+from helpers.flights import flights
 from helpers.serving import ROOT, Client, Process
-from helpers.sizes import size
 from safetensors.numpy import load
 
-from onkel import KernelRegressor, NoveltyDetector, files
+from onkel import Columns, Detector, KernelRegressor, NoveltyDetector, files
 
-KILLS = int(os.environ.get("ONKEL_KILLS", size("1", "6")))
+KILLS = int(os.environ.get("ONKEL_KILLS", "6"))
 ROWS = 40
+MIXED = {"terms": 100, "columns": {"when": "time"}}
 
 
 class Sender(threading.Thread):
@@ -41,10 +42,9 @@ class Sender(threading.Thread):
         try:
             count = 0
             while not self.stop.is_set():
-                X = self.rng.normal(size=(ROWS, 3))
-                body = {"X": X.tolist(), "y": X.sum(axis=1).tolist()}
-                answer = self.send(body, f"{self.number}-{count}")
-                self.acknowledged[answer["position"]] = (X, answer.get("values"))
+                X, y = drawn(self.model, self.rng)
+                answer = self.send({"X": X, "y": y}, f"{self.number}-{count}")
+                self.acknowledged[answer["position"]] = (X, y, answer.get("values"))
                 count += 1
         except BaseException as error:
             self.error = error
@@ -63,6 +63,15 @@ class Sender(threading.Thread):
                 time.sleep(0.02)
 
 
+def drawn(model, rng):
+    """Return rows and targets for a model: numbers, or cells of all kinds."""
+    if model == "mixed":
+        return flights(ROWS, int(rng.integers(2**31))), None
+    X = rng.normal(size=(ROWS, 3))
+    return X.tolist(), X.sum(axis=1).tolist()
+
+
+@pytest.mark.long
 def test_kill(tmp_path, rng):
     options = ["--snapshot-bytes", "60000", "--snapshot-seconds", "1"]
     process, where = Process(tmp_path / "state", *options), {}
@@ -70,7 +79,9 @@ def test_kill(tmp_path, rng):
     client = Client(process.url)
     client.ok("POST", "/models", {"name": "shared", "kind": "NoveltyDetector"})
     client.ok("POST", "/models", {"name": "own", "kind": "KernelRegressor"})
-    senders = [Sender(where, name, i, i) for i, name in enumerate(["shared", "shared", "own"])]
+    client.ok("POST", "/models", {"name": "mixed", "kind": "Detector", "parameters": MIXED})
+    names = ["shared", "shared", "own", "mixed", "mixed"]
+    senders = [Sender(where, name, i, i) for i, name in enumerate(names)]
     for sender in senders:
         sender.start()
     for _ in range(KILLS):
@@ -94,16 +105,18 @@ def test_kill(tmp_path, rng):
 
 def check(client, senders):
     """The models are those of a library run over what was acknowledged, in the order of the log."""
-    for name, fresh in (("shared", NoveltyDetector()), ("own", KernelRegressor())):
+    mixed = Detector(terms=100, columns=Columns({"when": "time"}))
+    for name, fresh in (
+        ("shared", NoveltyDetector()), ("own", KernelRegressor()), ("mixed", mixed),
+    ):  # fmt: skip
         batches = {}
         for sender in senders:
             if sender.model == name:
                 assert not batches.keys() & sender.acknowledged.keys()
                 batches |= sender.acknowledged
         assert batches
-        for _, (X, values) in sorted(batches.items()):
-            y = X.sum(axis=1)
-            own = fresh.predict_then_learn(X, None if name == "shared" else y.tolist())
+        for _, (X, y, values) in sorted(batches.items()):
+            own = fresh.predict_then_learn(X, y if name == "own" else None)
             assert own.tolist() == values
         found = client.send("GET", f"/models/{name}/file")[2]
         assert files.loads(found).t_ == ROWS * len(batches) == fresh.t_

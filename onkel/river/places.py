@@ -1,4 +1,4 @@
-"""From dicts whose features come and go to rows of fixed columns."""
+"""From dicts of numbers, whose features come and go, to rows of fixed columns."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def number(name: Name, value: Any) -> float | None:
         return None
     if isinstance(value, (str, bytes)):
         raise ValueError(
-            f"Feature {name!r} is the text {value!r:.40}; numbers are accepted (None or NaN is "
-            "absent). Encode it first, for example with river.preprocessing.OneHotEncoder(), or "
-            "use a string kernel: kernel=kernels.Spectrum(), on=... The model was not changed."
+            f"Feature {name!r} is the text {value!r:.40}; this model began with numbers alone, and "
+            "numbers are accepted (None or NaN is absent). Say from the start what such a feature "
+            f"is: columns={{{name!r}: 'category'}} or 'text'. The model was not changed."
         )
     try:
         found = float(value)
@@ -54,7 +54,7 @@ def number(name: Name, value: Any) -> float | None:
     return None if found != found else found
 
 
-class Columns:
+class Places:
     """Which feature stands in which column, and what one that is absent is taken for.
 
     ``m <- m + (x - m) / min(n, memory)``, for each feature over the n values that it has had
@@ -66,7 +66,7 @@ class Columns:
 
     Examples
     --------
-    >>> columns = Columns("mean").grown(["a", "b"])
+    >>> columns = Places("mean").grown(["a", "b"])
     >>> columns.filled(np.array([[1.0, 4.0], [3.0, np.nan], [np.nan, 6.0]]))
     array([[1., 4.], [3., 4.], [2., 6.]])
     >>> columns.row({"b": 7.0})
@@ -121,7 +121,7 @@ class Columns:
     def whole(self, x: Mapping[Name, Any]) -> Array | None:
         """Return the row of a dict that has the known features and no other, else None.
 
-        Whether its values are finite is for the caller to find out.
+        Whether its values are :meth:`fine` is for the caller to find out.
         """
         if len(x) != self.width or not self.width:
             return None
@@ -130,9 +130,15 @@ class Columns:
         except (KeyError, struct.error):
             return None
 
+    def fine(self, row: Array) -> bool:
+        """Whether a whole row holds numbers alone."""
+        return bool(np.isfinite(row).all())
+
     def row(self, x: Mapping[Name, Any]) -> Array:
         """Return the row of any dict: what is absent is filled in, what is unknown left out."""
         place = self.place
+        if not place:
+            return self.fills()
         found = [(place.get(name), number(name, value)) for name, value in x.items()]
         row = self.fills()
         for j, value in found:

@@ -1,0 +1,188 @@
+"""What the columns of a table did, as people say it: categories, texts and times by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel.columns import Encoded, Tally, weeks, words
+from onkel.columns.plan import GAPS, Plan
+from onkel.explain.outcome import Feature, Term
+from onkel.explain.shown import Made
+
+Array = NDArray[Any]
+
+SHOWN = 3
+"""So many usual values are named, and so many new words."""
+USUAL = 0.01
+"""What comes in this share of the rows is usual."""
+FREQUENT = 200
+"""So many values of a column tell what is typical of it."""
+
+
+def made_of(tally: Tally, width: int) -> Made | None:
+    """Return what a learner's features were made of; None where each is of its own column."""
+    plan = tally.plan
+    if width != len(plan.outputs):
+        return None
+    numbers = {name: i for i, name in enumerate(dict.fromkeys(plan.owners))}
+    owners = np.array([numbers[name] for name in plan.owners])
+    return Made(owners, *_frequent(tally))
+
+
+def _frequent(tally: Tally) -> tuple[Array, Array]:
+    """Return the most frequent codes of each column of codes, and their shares of the rows."""
+    plan = tally.plan
+    columns = [tally.counts[name] for name in plan.counted]
+    for counts in tally.weeks.values():
+        columns.append(dict(enumerate(counts.reshape(7, 24).sum(axis=0).tolist(), 1)))
+    for name in plan.texts:
+        columns += _by_place(tally, name)
+    codes, shares = np.zeros((2, FREQUENT, len(columns)))
+    for j, counted in enumerate(columns):
+        first = sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))[:FREQUENT]
+        if first:
+            codes[: len(first), j], shares[: len(first), j] = np.array(first).T
+    return codes, shares / max(tally.rows, 1.0)
+
+
+def _by_place(tally: Tally, name: str) -> list[dict[int, float]]:
+    """Return how often each word came, by the place where it stands."""
+    places = tally.plan.places
+    found: list[dict[int, float]] = [{} for _ in range(places)]
+    for code, word in tally.names[name].items():
+        if code:
+            found[words.place_of(word, places)[0]][code] = tally.counts[name][code]
+    return found
+
+
+def told(features: Sequence[Feature], row: Encoded, tally: Tally) -> tuple[Feature, ...]:
+    """Return what the columns did in words."""
+    return tuple(map(_Words(row, tally), features))
+
+
+def terms_told(terms: Sequence[Term], tally: Tally) -> tuple[Term, ...]:
+    """Return stored rows by the table's columns, where they hold what was made of those."""
+    plan = tally.plan
+    whole = [len(term.values or ()) == len(plan.outputs) for term in terms]
+    return tuple(
+        replace(term, values=_row_of(np.array(term.values, float), tally)) if fits else term
+        for term, fits in zip(terms, whole, strict=True)
+    )
+
+
+def _row_of(x: Any, tally: Tally) -> tuple[Any, ...]:
+    """Return a stored row as it came; of a text there are the words whose names are known."""
+    plan = tally.plan
+    found: list[Any] = []
+    for column in plan.columns:
+        name = column.name
+        if name in plan.counted:
+            code = int(x[plan.counted.index(name)])
+            found.append(tally.names[name].get(code, "?") or None)
+        elif name in plan.texts:
+            at = plan.owners.index(name)
+            codes = [int(c) for c in x[at : at + plan.places] if c]
+            found.append(" ".join(tally.names[name].get(c, "?") for c in codes))
+        elif name in plan.weekdays:
+            at = plan.weekdays[name]
+            found.append(weeks.said(float(weeks.hours_of(x[at], x[at + 1]))))
+        elif column.kind == "number":
+            found.append(float(x[plan.outputs.index(name)]))
+    return tuple(found)
+
+
+class _Words:
+    """Says of each column of one row what it holds, and what was usual."""
+
+    def __init__(self, row: Encoded, tally: Tally) -> None:
+        self.row, self.tally, self.plan = row, tally, row.plan
+        self.x = row.X[0]
+
+    def __call__(self, feature: Feature) -> Feature:
+        name, plan = feature.name, self.plan
+        if name in plan.counted:
+            return self._category(feature)
+        if name in plan.texts:
+            return self._text(feature)
+        if name in plan.weekdays:
+            return self._time(feature)
+        return feature
+
+    def _category(self, feature: Feature) -> Feature:
+        name = feature.name
+        code = int(self.x[self.plan.counted.index(name)])
+        text = self.row.names[name].get(code, "")
+        seen = self.tally.counts[name].get(code, 0.0)
+        if name == GAPS:
+            value = f"{text} missing" if text else "no number missing"
+            said = f"{value}, {self._seen(name, seen)}"
+            return replace(feature, value=text, usual=None, said=said)
+        said = f"{name} {text or 'missing'}, {self._seen(name, seen)}"
+        first = self.tally.usual(name, SHOWN)
+        others = [(t, share) for t, share in first if t != text and share >= USUAL]
+        if others and seen < 0.05 * self.tally.rows:
+            usual = ", ".join(f"{t or 'missing'} {_percent(share)}" for t, share in others)
+            said += f" ({usual})"
+        return replace(feature, value=text or None, usual=None, said=said)
+
+    def _seen(self, name: str, count: float) -> str:
+        """Return how often a value came; of very many values the rarest are not kept."""
+        rows = f"{round(self.tally.rows):,} rows".replace(",", " ")
+        never = "never" if count == 0 and self.tally.knows_all(name) else "hardly ever"
+        return f"{f'seen {_times(count)}' if count >= 0.5 else f'{never} seen'} in {rows}"
+
+    def _text(self, feature: Feature) -> Feature:
+        name = feature.name
+        seen = self.tally.counts[name]
+        texts = self.row.names[name]  # of other rows too, where this one stood in a block
+        each = sorted((seen.get(c, 0.0), texts[c]) for c in self._words(name))
+        rare = [repr(text) for count, text in each[:SHOWN] if count < USUAL * self.tally.rows]
+        said = f"{name} with the rare words {', '.join(rare)}" if rare else f"the words of {name}"
+        if not each:
+            said = f"{name} without a word, {self._seen(name, seen.get(0, 0.0))}"
+        return replace(feature, value=None, usual=None, said=said)
+
+    def _words(self, name: str) -> set[int]:
+        """Return the codes of the words that this row has in a text."""
+        at = self.plan.owners.index(name)
+        return {int(code) for code in self.x[at : at + self.plan.places] if code}
+
+    def _time(self, feature: Feature) -> Feature:
+        name, at = feature.name, self.plan.weekdays[feature.name]
+        if np.isnan(self.x[at]):
+            return replace(feature, value=None, usual=None, said=f"{name} missing")
+        hour, counts = float(weeks.hours_of(self.x[at], self.x[at + 1])), self.tally.weeks[name]
+        usual = "" if weeks.is_usual(counts, hour) else weeks.usual(counts)
+        said = f"{name} {weeks.said(hour)}" + (f" where {usual} was usual" if usual else "")
+        return replace(feature, value=weeks.said(hour), usual=None, said=said)
+
+
+def _times(count: float) -> str:
+    n = max(round(count), 1)
+    return {1: "once", 2: "twice"}.get(n, f"{n:,} times".replace(",", " "))
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %"
+
+
+def rare_columns(plan: Plan) -> list[str]:
+    """Return the columns of a tally's rarities."""
+    return [*plan.counted, *plan.texts, *plan.weekdays]
+
+
+def rare_words(row: Encoded, tally: Tally, column: str) -> str:
+    """Return what one column of one row holds, and what was usual, in words."""
+    return _Words(row, tally)(Feature(column, None, 0.0)).in_words()
+
+
+def names_of(plan: Plan, width: int) -> list[str]:
+    """Return the column that each of a learner's features was made of."""
+    if width == len(plan.outputs):
+        return plan.owners
+    return [*rare_columns(plan), *(c.name for c in plan.of("number"))]
