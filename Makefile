@@ -90,8 +90,10 @@ $(DONE)/libsvm: | $(DONE)/core
 	  || echo "   LIBSVM could not be installed: the benchmarks go without it"
 	@touch $@
 
+# pyspark comes as source, and is built by the setuptools that is here: an older one needs `wheel`.
 $(DONE)/all: pyproject.toml | $(DONE)/core
 	@echo "== every extra"
+	@$(BIN)/python -m pip install -qq "setuptools>=70.1"
 	@$(PIP_INSTALL) -e '.[all]'
 	@touch $@ $(addprefix $(DONE)/,test lint docs bench)
 
@@ -114,11 +116,16 @@ test: $(DONE)/core $(DONE)/test
 	@echo "== tests, $(CORE_NAME)"
 	@env -u ONKEL_PURE -u ONKEL_LONG $(BIN)/python -m pytest $(PYTEST_FLAGS)
 
+# What compares the core with plain loops. Whatever rests on it has its long run beside the compiled one.
+TWINS := tests/core tests/expansions tests/kernels tests/learner tests/naive tests/rules
+
 test-all: $(DONE)/core $(DONE)/all test
 	@echo "== all tests at full length, $(CORE_NAME)"
 	@env -u ONKEL_PURE ONKEL_LONG=1 $(BIN)/python -m pytest $(PYTEST_FLAGS)
-	@echo "== all tests at full length, core: numpy"
-	@ONKEL_LONG=1 ONKEL_PURE=1 $(BIN)/python -m pytest $(PYTEST_FLAGS)
+	@echo "== $(TWINS) at full length, core: numpy"
+	@ONKEL_LONG=1 ONKEL_PURE=1 $(BIN)/python -m pytest $(PYTEST_FLAGS) $(TWINS)
+	@echo "== all others, quickly, core: numpy"
+	@env -u ONKEL_LONG ONKEL_PURE=1 $(BIN)/python -m pytest $(PYTEST_FLAGS) $(TWINS:%=--ignore=%)
 
 lint: $(DONE)/core $(DONE)/lint
 	@echo "== ruff"
@@ -225,8 +232,7 @@ sanitize: $(SAN)/done
 	@$(SANITIZED) -c 'import onkel.core._native as n; \
 	  assert "$(SAN)" in n.__file__ and b"__asan_init" in open(n.__file__, "rb").read(), n.__file__'
 	@echo "== $(SAN_TESTS), address and undefined-behaviour sanitizers"
-	@$(SANITIZED) -m pytest -q -p no:xdist -p no:cacheprovider --capture=sys \
-	  $(SAN_TESTS)
+	@$(SANITIZED) -m pytest -p no:cacheprovider --capture=sys $(PYTEST_FLAGS) $(SAN_TESTS)
 endif
 
 clean:
