@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from onkel.core.layout import Move, NativeRule, RuleCode, Trial
 from onkel.losses import Loss, SoftMargin
 from onkel.params import Accept
-from onkel.rules.base import BoundRule, Rule, Space, keep
+from onkel.rules.base import ANY_SPACE, BoundRule, Rule, Space, keep
 
 Array = NDArray[Any]
 
@@ -93,7 +93,7 @@ class Alma(Rule):
                 "Give loss='soft_margin', or learning_rate= and radius= for the fixed form."
             )
 
-    def bind(self, loss: Loss, space: Space = Space()) -> BoundAlma:  # noqa: B008
+    def bind(self, loss: Loss, space: Space = ANY_SPACE) -> BoundAlma:
         self.check(loss)
         if self.tuning is not None:
             return BoundAlma(0.0, 1.0, self.tuning, space.p)

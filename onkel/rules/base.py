@@ -34,6 +34,10 @@ class Space:
         return self.find_reach()
 
 
+ANY_SPACE = Space()
+"""Of a kernel of which nothing is known."""
+
+
 class Rule(Part):
     """Base of all update rules.
 
@@ -60,7 +64,7 @@ class Rule(Part):
         """Whether this rule, as it is set, can move an offset b."""
         return self.has_offset
 
-    def bind(self, loss: Loss, space: Space = Space()) -> BoundRule:  # noqa: B008
+    def bind(self, loss: Loss, space: Space = ANY_SPACE) -> BoundRule:
         """Return the rule with its numbers chosen for this loss and space."""
         raise NotImplementedError(f"{type(self).__name__} must define bind(loss, space)")
 

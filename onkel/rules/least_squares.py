@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from onkel.clock import is_duration, seconds
 from onkel.losses import Huber, LeastSquares, Loss, Squared
 from onkel.params import Accept
-from onkel.rules.base import BoundRule, Rule, Space
+from onkel.rules.base import ANY_SPACE, BoundRule, Rule, Space
 
 Array = NDArray[Any]
 
@@ -75,7 +75,7 @@ class RecursiveLeastSquares(Rule):
         ),
     }  # fmt: skip
 
-    def bind(self, loss: Loss, space: Space = Space()) -> BoundSquares:  # noqa: B008
+    def bind(self, loss: Loss, space: Space = ANY_SPACE) -> BoundSquares:
         return BoundSquares(self, loss)
 
 

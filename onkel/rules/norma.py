@@ -14,7 +14,7 @@ from onkel.clock import is_duration, seconds
 from onkel.core.layout import Move, NativeRule, RuleCode, Trial
 from onkel.losses import Loss
 from onkel.params import POSITIVE, Accept, Part
-from onkel.rules.base import BoundRule, Rule, Space
+from onkel.rules.base import ANY_SPACE, BoundRule, Rule, Space
 from onkel.rules.theory import theory_rate
 from onkel.schedules import Constant, Regularized, Schedule
 
@@ -115,7 +115,7 @@ class Norma(Rule):
         """The theory of coefficient regularisation knows no offset."""
         return not isinstance(self.learning_rate, str)
 
-    def bind(self, loss: Loss, space: Space = Space()) -> BoundNorma:  # noqa: B008
+    def bind(self, loss: Loss, space: Space = ANY_SPACE) -> BoundNorma:
         schedule = self._schedule(loss, space)
         first = float(_rates(schedule, np.array([1]))[0])
         if isinstance(schedule, Regularized):

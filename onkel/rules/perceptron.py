@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from onkel.core.layout import Move, NativeRule, RuleCode, Trial
 from onkel.losses import Loss, SoftMargin
-from onkel.rules.base import BoundRule, Rule, Space, keep
+from onkel.rules.base import ANY_SPACE, BoundRule, Rule, Space, keep
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Perceptron(Rule):
     has_link: ClassVar[bool] = True
     named: ClassVar[Mapping[str, Loss]] = {"soft_margin": SoftMargin(margin=0.0)}
 
-    def bind(self, loss: Loss, space: Space = Space()) -> BoundPerceptron:  # noqa: B008
+    def bind(self, loss: Loss, space: Space = ANY_SPACE) -> BoundPerceptron:
         return BoundPerceptron()
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from onkel.core.layout import Move, NativeRule, RuleCode, Trial
 from onkel.losses import EpsilonInsensitive, Loss, SoftMargin
 from onkel.params import Accept
-from onkel.rules.base import BoundRule, Rule, Space, keep
+from onkel.rules.base import ANY_SPACE, BoundRule, Rule, Space, keep
 
 ROUNDING = 1e-12
 """A loss below this part of score and target is rounding: the example is right already."""
@@ -52,7 +52,7 @@ class Projection(Rule):
         "radius": Accept(low=0, low_open=True, none=True, hint="None leaves f free.")
     }
 
-    def bind(self, loss: Loss, space: Space = Space()) -> BoundProjection:  # noqa: B008
+    def bind(self, loss: Loss, space: Space = ANY_SPACE) -> BoundProjection:
         return BoundProjection(math.inf if self.radius is None else float(self.radius))
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from onkel.core.layout import Move, NativeRule, RuleCode, Trial
 from onkel.losses import Loss, SoftMargin
-from onkel.rules.base import BoundRule, Rule, Space, keep
+from onkel.rules.base import ANY_SPACE, BoundRule, Rule, Space, keep
 
 LOST = 1e24
 """Above this k(x, x) ||f||^2 the margin 1/||f|| is lost in rounding."""
@@ -62,7 +62,7 @@ class Romma(Rule):
                 "losses.SoftMargin(margin=1), and aggressive=False for updates at mistakes only."
             )
 
-    def bind(self, loss: Loss, space: Space = Space()) -> BoundRomma:  # noqa: B008
+    def bind(self, loss: Loss, space: Space = ANY_SPACE) -> BoundRomma:
         self.check(loss)
         return BoundRomma(self.aggressive)
 
