@@ -79,12 +79,18 @@ class TermLearner(Learner):
         self.terms.remix(both)
 
     def norm2(self) -> Array:
-        """Recompute ||f||^2 of each output from its terms, in O(terms^2)."""
+        """Recompute ||f||^2 of each output from its terms, in O(terms^2).
+
+        Where terms cancel each other but for rounding it is 0, and no small number: ||f||^p with
+        p < 2 would shrink f by what is not there.
+        """
         n = self.terms.count
         rows = self.terms.oldest(n)
         values = self.terms.sums(rows, self.units())
         a = self.terms.coefs(0, n) * self.units()
-        return np.einsum("ic,ic->c", a, values)[: self.columns]
+        found = np.einsum("ic,ic->c", a, values)[: self.columns]
+        size = np.sqrt(np.abs(self.terms.diag(rows))) @ np.abs(a[:, : self.columns])
+        return np.where(np.abs(found) <= np.finfo(self.dtype).eps * size**2, 0.0, found)
 
     def units(self) -> Array:
         """Factors from stored coefficients to actual ones; 1 for the average's own columns."""
