@@ -1,7 +1,8 @@
 """Budgets in plain NumPy: a full window is brought down to fewer terms.
 
 One after another the smallest term leaves, by ``|a| sqrt(k(x, x))`` over the outputs, and what it
-gave is dropped, merged with a partner's, or projected on its nearest neighbours. Compiled in
+gave is dropped, merged with a partner's, or projected on its nearest neighbours; before projecting,
+one of the smallest quarter leaves, which another term can stand for. Compiled in
 ``src/condense.hpp``, with the same results to rounding; this is also what runs a user's own kernel.
 """
 
@@ -23,6 +24,8 @@ NEAREST = 16
 """Neighbours that a term is projected on."""
 JITTER = 1e-6
 """Of their kernel matrix' diagonal, in units of itself."""
+SMALL = 4
+"""A term to be projected is one of this fraction (1/4) of all, the smallest."""
 SAMPLES = 8
 """Places on the way from one point to the other that are tried at first."""
 GOLDEN, NEWTON = 6, 5
@@ -86,14 +89,17 @@ class Condensing:
     def sizes(self) -> Array:
         """Return the squared size of each term, over the outputs."""
         square = np.square(self.coef[:, : self.own]).sum(axis=1)
-        return np.asarray(square * np.maximum(self.diag, 0.0))
+        return np.asarray(np.where(self.diag > 0, square * self.diag, 0.0))
 
     def down_to(self, left: int) -> None:
-        """Let the smallest leave until so many are left."""
+        """Let one after another leave until so many are left."""
+        if self.budget == BudgetCode.PROJECT:
+            return self.project_down_to(left)
         while np.count_nonzero(self.alive) > left:
             i = int(np.argmin(np.where(self.alive, self.sizes(), np.inf)))
             self.alive[i] = False
             self.leave(i)
+        return None
 
     def leave(self, i: int) -> None:
         """Give what a term gave to others, as far as the budget has it."""
@@ -166,6 +172,46 @@ class Condensing:
 
     # -- projecting --------------------------------------------------------------------------------
 
+    def project_down_to(self, left: int) -> None:
+        """Let those leave of which least would be left if one other term took them over.
+
+        They are looked for among the quarter that is smallest at first: a large term that has a
+        neighbour is left in peace.
+        """
+        n = len(self.rows)
+        going = max(n - left, 0)
+        small = np.sort(np.argsort(self.sizes(), kind="stable")[: max(n // SMALL, going)])
+        best = [self.substitute(int(i)) for i in small] if going else []
+        for _ in range(going):
+            kept = np.array([share for _, share in best])
+            over = self.sizes()[small] * np.maximum(1.0 - kept, JITTER)
+            still = np.flatnonzero(self.alive[small])
+            i = int(small[still[np.argmin(over[still])]])
+            self.alive[i] = False
+            self.leave(i)
+            for place, (by, _) in enumerate(best):
+                if by == i and self.alive[small[place]]:
+                    best[place] = self.substitute(int(small[place]))
+
+    def substitute(self, i: int) -> tuple[int, float]:
+        """Return which other term alone would replace it best, and the share of it that is kept."""
+        stay, gain = self.others(i)
+        if not len(stay) or self.diag[i] <= 0:
+            return -1, 0.0
+        best = int(np.argmax(gain))
+        return int(stay[best]), float(gain[best] / self.diag[i])
+
+    def others(self, i: int) -> tuple[Array, Array]:
+        """Return who may stand for a term, and how much of it each alone would keep, squared."""
+        may = self.alive & (self.diag > 0)
+        may[i] = False
+        stay = np.flatnonzero(may)
+        if not len(stay):
+            return stay, np.zeros(0)
+        with np.errstate(over="ignore"):
+            gain = np.asarray(self.k(self.rows[i], self.rows[stay]) ** 2 / self.diag[stay])
+        return stay[np.isfinite(gain)], gain[np.isfinite(gain)]
+
     def project(self, i: int) -> None:
         """Move the nearest terms' coefficients so that they come as near to it as they can."""
         near = self.nearest(i)
@@ -183,12 +229,7 @@ class Condensing:
 
     def nearest(self, i: int) -> Array:
         """Return the terms each of which alone would replace it best."""
-        stay = np.flatnonzero(self.alive & (self.diag > 0))
-        if not len(stay):
-            return stay
-        with np.errstate(over="ignore"):
-            gain = self.k(self.rows[i], self.rows[stay]) ** 2 / self.diag[stay]
-        stay, gain = stay[np.isfinite(gain)], gain[np.isfinite(gain)]
+        stay, gain = self.others(i)
         return np.sort(stay[np.argsort(-gain, kind="stable")[:NEAREST]])
 
 

@@ -110,7 +110,11 @@ class Merge(Budget):
 
 
 class Project(Budget):
-    """The smallest term is projected on the terms nearest to it, which take it over."""
+    """A small term that another can stand for is projected on those nearest to it.
+
+    Of the quarter of the terms that are smallest, the one of which least would be left if another
+    alone took it over.
+    """
 
     code: ClassVar[BudgetCode] = BudgetCode.PROJECT
 

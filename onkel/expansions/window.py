@@ -49,8 +49,8 @@ class Window(Expansion):
         one by one. Else a window that is full is brought down by a sixteenth at once, the term
         with the least ``|a| sqrt(k(x, x))`` leaving first: dropped ("smallest"); made one with
         the term with which it loses least, at a point between both ("merge", the Gaussian kernel
-        only); or projected on the sixteen terms nearest to it ("project"). These need `terms`
-        and take no age.
+        only). With "project" one of the smallest quarter, which another term can stand for, is
+        projected on the sixteen terms nearest to it. These need `terms` and take no age.
 
     References
     ----------

@@ -1,8 +1,9 @@
-"""A window on a budget, in plain loops: whoever is smallest leaves, and how.
+"""A window on a budget, in plain loops: who leaves, and how.
 
 Merging is Wang, Crammer and Vucetic's (2012), for any number of outputs; projecting is Orabona,
 Keshet and Caputo's step (2009) on the nearest terms alone. A window of `cap` terms is brought down
-by a sixteenth when it is full.
+by a sixteenth when it is full. The smallest leaves; of terms to be projected, the one among the
+smallest quarter of which least would be left if one other term took it over.
 """
 
 import math
@@ -30,8 +31,11 @@ class Budgeted(Learner):
         if len(self.terms) < self.cap:
             return
         before, said = [(b, x, list(a)) for b, x, a in self.terms], list(self.lost)
-        for _ in range(max(self.cap // 16, 1)):
-            self._leave()
+        leaving = max(self.cap // 16, 1)
+        small = sorted(self.terms, key=self._size2)[: max(len(self.terms) // 4, leaving)]
+        births = [term[0] for term in small]
+        for _ in range(leaving):
+            self._leave(births)
         after = [(-b, x, [-v for v in a]) for b, x, a in self.terms]
         self.pairs = {}
         true = [math.sqrt(v) for v in self._norm2(before + after)]
@@ -39,14 +43,26 @@ class Budgeted(Learner):
         self.moments_of_truth.append((true, said))
         self.pairs = {}
 
-    def _leave(self):
-        i = min(range(len(self.terms)), key=lambda j: self._size2(self.terms[j]))
+    def _leave(self, small):
+        """`small`: the births of those that are the smallest at first."""
+        if self.budget == "project":
+            those = [j for j in range(len(self.terms)) if self.terms[j][0] in small]
+            i = min(those, key=lambda j: self._left_over(j))
+        else:
+            i = min(range(len(self.terms)), key=lambda j: self._size2(self.terms[j]))
         term = self.terms.pop(i)
         sums = self.sum_terms.pop(term[0], (0, 0, [0.0] * self.outputs))[2]
         getattr(self, "_" + self.budget)(term, sums)
 
     def _size2(self, term):
         return sum(a * a for a in term[2]) * self._kxx(term[1])
+
+    def _left_over(self, i):
+        """What one other term, the best for it, would leave of a term."""
+        term, others = self.terms[i], self.terms[:i] + self.terms[i + 1 :]
+        kept = max((self._alike(term, other) for other in others), default=0.0)
+        kxx = self._kxx(term[1])
+        return sum(a * a for a in term[2]) * max(kxx - kept, JITTER * kxx)
 
     def _lose(self, parts, squares):
         """parts: of f and of the sums, how much of each point is lost, [output][point]."""

@@ -1,6 +1,7 @@
 // A window that is full is brought down to fewer terms: one after another the smallest leaves, and
-// what it gave is dropped, merged with a partner's or projected on its nearest neighbours. The
-// readable form is onkel/core/numpy_budgets.py.
+// what it gave is dropped, merged with a partner's or projected on its nearest neighbours (then one
+// of the smallest quarter leaves, which another term can stand for). The readable form is
+// onkel/core/numpy_budgets.py.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -20,6 +21,7 @@ using onkel::Condense;
 constexpr double kNowhere = std::numeric_limits<double>::infinity();
 constexpr int64_t kNearest = 16;  // neighbours that a term is projected on
 constexpr double kJitter = 1e-6;  // of their kernel matrix' diagonal, in units of itself
+constexpr int64_t kSmall = 4;     // one of this fraction of all, the smallest, is projected
 constexpr int kSamples = 8;       // places on the way from one point to the other, tried at first
 constexpr int kGolden = 6;        // steps of the golden section between two of them
 constexpr int kNewton = 5;        // and of Newton from there
@@ -56,7 +58,7 @@ struct Work {
   void measure(int64_t i) {
     double sum = 0;
     for (int64_t c = 0; c < k.own; ++c) sum += coef(i, c) * coef(i, c);
-    size2[i] = sum * (diag[i] > 0 ? diag[i] : 0);
+    size2[i] = diag[i] > 0 ? sum * diag[i] : 0;
     size[i] = std::sqrt(size2[i]);
   }
   int64_t smallest() const {
@@ -389,10 +391,70 @@ inline void close_ranks(Work<T>& w) {
   k.count = to;
 }
 
+// Those of which one is projected next: the smallest at first, in their order, each with the term
+// that alone would replace it best and the share of it that this one would keep.
+template <class T>
+struct Small {
+  explicit Small(Work<T>& work)
+      : w(work),
+        going(std::max<int64_t>(w.k.count - w.k.left, 0)),
+        count(std::min(std::max(w.k.count / kSmall, going), w.k.count)),
+        places(w.k.count + count),
+        kept(count) {
+    who = places.data;
+    by = who + w.k.count;
+    for (int64_t i = 0; i < w.k.count; ++i) who[i] = i;
+    std::stable_sort(who, who + w.k.count,
+                     [this](int64_t i, int64_t j) { return w.size2[i] < w.size2[j]; });
+    std::sort(who, who + count);
+    for (int64_t n = 0; n < count; ++n) look(n);
+  }
+  void look(int64_t n) {
+    const int64_t i = who[n];
+    look_round(w, i);
+    by[n] = -1;
+    double most = 0;
+    for (int64_t j = 0; w.diag[i] > 0 && j < w.k.count; ++j) {
+      const double gain = w.near[j] * w.near[j] / w.diag[j];
+      if (!w.alive.data[j] || j == i || !(w.diag[j] > 0) || !std::isfinite(gain)) continue;
+      if (by[n] < 0 || gain > most) most = gain, by[n] = j;
+    }
+    kept.data[n] = by[n] < 0 ? 0 : most / w.diag[i];
+  }
+  int64_t next() const {
+    int64_t best = -1;
+    double least = kNowhere;
+    for (int64_t n = 0; n < count; ++n) {
+      const double over = w.size2[who[n]] * std::max(1 - kept.data[n], kJitter);
+      if (w.alive.data[who[n]] && (best < 0 || over < least)) least = over, best = who[n];
+    }
+    return best;
+  }
+  void left(int64_t i) {
+    for (int64_t n = 0; n < count; ++n)
+      if (by[n] == i && w.alive.data[who[n]]) look(n);
+  }
+
+  Work<T>& w;
+  int64_t going, count;
+  Memory<int64_t> places;
+  Memory<double> kept;
+  int64_t *who, *by;
+};
+
 template <class T>
 void condense(Condense<T>& k) {
   Work<T> w(k);
-  for (int64_t n = k.count; n > k.left; --n) leave(w, w.smallest());
+  if (k.budget == BudgetCode::kProject && k.count > k.left) {
+    Small<T> small(w);
+    for (int64_t n = small.going; n > 0; --n) {
+      const int64_t i = small.next();
+      leave(w, i);
+      small.left(i);
+    }
+  } else {
+    for (int64_t n = k.count; n > k.left; --n) leave(w, w.smallest());
+  }
   close_ranks(w);
 }
 
