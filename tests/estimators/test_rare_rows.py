@@ -66,7 +66,7 @@ def test_what_is_usual_is_not_rare_at_all() -> None:
 
 @pytest.mark.parametrize("name", ["numbers", "words alone", "hours", "many values"])
 def test_the_promised_rate_is_kept_on_tables(rng: np.random.Generator, name: str) -> None:
-    n = size(8000, 40_000, plain=4000)
+    n = size(8000, 40_000, plain=8000)
     value = rng.choice(list("abcd"), n, p=[0.6, 0.3, 0.09, 0.01])
     share = 1 / np.arange(1, 201) ** 1.2
     rank = rng.choice(200, n, p=share / share.sum())

@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
-from helpers.on_gpu import DEVICE, INTERPRETED, torch
+from helpers.on_gpu import DEVICE, INTERPRETED, fewer, torch
 from helpers.sizes import size
 
 import onkel
@@ -35,7 +35,7 @@ from onkel.learner import relevance, term_learner
 Window, Norma = expansions.Window, rules.Norma
 WIDE, NARROW, GAUSS = kernels.Laplacian(0.25), kernels.Laplacian(1.0), kernels.Gaussian(0.5)
 MIXED = kernels.Gaussian(0.5) * kernels.Laplacian(0.1)
-ROWS = size(24, 60 if INTERPRETED else 200)
+ROWS = size(24, 36 if INTERPRETED else 200)
 
 
 def classifiers(terms=10_000, **more):
@@ -111,13 +111,13 @@ def test_as_on_the_cpu(task, rng):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("cap", [13, 64])
+@pytest.mark.parametrize("cap", [13, 33 if INTERPRETED else 64])
 def test_a_full_ring_lets_the_oldest_go(cap, rng):
     """A sixteenth at once, at the row that fills it, however the rows are cut into calls."""
-    X, y = stream(rng, "classification", cap + 24 if INTERPRETED else ROWS)
+    X, y = stream(rng, "classification", cap + 10 if INTERPRETED else ROWS)
     X = (X - [0, 0, 50]) / [1, 1, 7]
     a, b = both("classification", terms=cap, scale=False)
-    for cut in np.split(np.arange(len(X)), [1, 8, 31]):
+    for cut in np.split(np.arange(len(X)), [1, 8, 15]):
         for model in (a, b):
             model.partial_fit(X[cut], y[cut])
         assert a.n_terms_ == b.n_terms_ < cap
@@ -128,7 +128,7 @@ def test_a_full_ring_lets_the_oldest_go(cap, rng):
 @pytest.mark.long
 def test_a_member_that_is_wiped_out_holds_no_other_up(rng):
     """One shrinks to 0 at its first row, one becomes tiny soon: all go on from the same row."""
-    X, y = stream(rng, "classification", 60)
+    X, y = stream(rng, "classification", fewer(60))
     X = (X - [0, 0, 50]) / [1, 1, 7]
     short = [Norma(learning_rate=schedules.InverseSqrt(1.0), regularization=1.0),
              Norma(memory=2), Norma(0.5), Norma(learning_rate=0.5, regularization=1.9)]  # fmt: skip
@@ -185,14 +185,14 @@ def test_tensors_are_used_in_place(rng):
 @pytest.mark.long
 def test_files_and_moves(rng, tmp_path):
     """Saved and loaded, the same bits; from the device to the CPU and back, the same model."""
-    X, y = stream(rng, "classification", 36)
-    model = Classifier(members=classifiers(25), device="cuda").partial_fit(X[:20], y[:20])
+    X, y = stream(rng, "classification", 16)
+    model = Classifier(members=classifiers(10), device="cuda").partial_fit(X[:11], y[:11])
     model.save(tmp_path / "model")
     again = onkel.load(tmp_path / "model")
     assert again.device == "cuda" and isinstance(again._learner.parts[-1][0], GpuBank)
     assert again._learner.parts[-1][0].settings.precision == "float32"
     for m in (model, again):
-        m.partial_fit(X[20:], y[20:])
+        m.partial_fit(X[11:], y[11:])
     want = model.decision_function(X)
     assert np.array_equal(want, again.decision_function(X))
     answers = model._learner.answers(X)

@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
-from helpers.on_gpu import DEVICE, torch
+from helpers.on_gpu import DEVICE, INTERPRETED, fewer, torch
 from helpers.sizes import size
 
 import onkel
@@ -28,7 +28,7 @@ from onkel.core.layout import Field
 from onkel.gpu import devices, memory
 from onkel.gpu.device_terms import DeviceTerms
 
-ROWS = size(28, 90)
+ROWS = size(28, 60 if INTERPRETED else 90)
 Window, Norma = expansions.Window, rules.Norma
 BY_T = schedules.InverseSqrt
 MODELS = {
@@ -93,7 +93,7 @@ def test_as_on_the_cpu(name, rng):
     """Scores before each row, the state, predictions afterwards."""
     kind, own = MODELS[name]
     args = rows_of(rng, kind, gaps=name == "gaps")
-    few = 36 if name in SLOW else ROWS
+    few = fewer(36 if name in SLOW else ROWS)
     args = tuple(a[:few] for a in args)
     (a, b), (want, got) = on_both(kind, own, args)
     assert np.abs(want - got).max() < 1e-4 * np.abs(want).max()
@@ -125,7 +125,8 @@ def test_growth_of_many_classes(rng):
     X, _ = rows_of(rng, KernelClassifier)
     own = {"rule": Norma(learning_rate=BY_T(0.9), regularization=1.0), "scale": False,
            "expansion": Window(growth=0.4)}  # fmt: skip
-    _, (want, got) = on_both(KernelClassifier, own, (X, rng.integers(0, 4, ROWS)))
+    few = fewer(ROWS)
+    _, (want, got) = on_both(KernelClassifier, own, (X[:few], rng.integers(0, 4, few)))
     assert np.abs(want - got).max() < 1e-4 * np.abs(want).max()
 
 
@@ -146,7 +147,7 @@ def test_blocks_of_any_size(rng):
     X = X.astype(np.float64) + np.array([0.0, 0.0, 1e7])
     a, b = (KernelClassifier(device="cuda") for _ in range(2))
     want = a.predict_then_learn(X, y, output="decision")
-    cuts = np.split(np.arange(ROWS), [1, 3, 40, 41, 70])
+    cuts = np.split(np.arange(ROWS), [1, 3, ROWS // 2, ROWS // 2 + 1, ROWS - 15])
     got = np.concatenate([b.predict_then_learn(X[i], y[i], output="decision") for i in cuts])
     assert np.abs(want - got).max() < 1e-4 * np.abs(want).max()
     plain = KernelClassifier().predict_then_learn(X, y, output="decision")
@@ -217,15 +218,15 @@ def test_a_refused_row_changes_nothing(rng):
     X, y = rows_of(rng, KernelRegressor)
     own = {"kernel": kernels.Polynomial(degree=3), "loss": "squared", "scale": False}
     own |= {"rule": Norma(learning_rate=1e-12), "expansion": Window(30), "device": "cuda"}
-    model, twin = (KernelRegressor(**own).partial_fit(X[:50], y[:50]) for _ in range(2))
-    bad = X[50:80].copy()
+    model, twin = (KernelRegressor(**own).partial_fit(X[:35], y[:35]) for _ in range(2))
+    bad = X[35:60].copy()
     bad[20] *= 1e14
     before = files.dumps(model)
     with pytest.raises(ValueError, match=r"Row 20: k\(x, x\) is not finite"):
-        model.partial_fit(bad, y[50:80])
+        model.partial_fit(bad, y[35:60])
     assert files.dumps(model) == before
     for m in (model, twin):
-        m.partial_fit(X[50:], y[50:])
+        m.partial_fit(X[35:], y[35:])
     assert np.array_equal(model.predict(X), twin.predict(X))
 
 

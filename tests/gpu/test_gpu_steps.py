@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from helpers.on_gpu import DEVICE, torch
+from helpers.on_gpu import DEVICE, fewer, torch
 from helpers.sizes import size, some
 from helpers.steps_on_device import cases, compare, device, first_state, reference, simulate
 
 from onkel.gpu.launch import MODES
 
-ROWS, BLOCK = size((24, 16), (110, 64))
+ROWS, BLOCK = size((24, 16), (fewer(110), fewer(64)))
 CASES = cases(quick=False)
 
 

@@ -10,7 +10,7 @@ import pytest
 from helpers import coded
 from helpers.agreement import close
 from helpers.fingerprint import fingerprint as bits
-from helpers.on_gpu import DEVICE, torch
+from helpers.on_gpu import DEVICE, fewer, torch
 from helpers.sizes import size
 
 import onkel
@@ -28,7 +28,7 @@ from onkel.saved import Saved
 from onkel.scaling import Moments
 
 Window = expansions.Window
-ROWS, TERMS = size(20, 48), size(8, 16)
+ROWS, TERMS = size(20, fewer(48)), size(8, fewer(16))
 
 
 def stream(rng, rows=ROWS):
@@ -121,7 +121,7 @@ def test_a_window_as_on_the_cpu(name, rng):
     X, Y = stream(rng)
     cpu, gpu = on_both(settings(coded.KERNELS[name][0]))
     assert type(gpu) is GpuLearner and gpu.apart == coded.U
-    got = [learn(gpu, X[i], Y[i]) for i in np.split(np.arange(ROWS), [1, 3, size(9, 30)])]
+    got = [learn(gpu, X[i], Y[i]) for i in np.split(np.arange(ROWS), [1, 3, size(9, 15)])]
     close(np.concatenate(got), learn(cpu, X, Y), 2e-4, "scores")
     close(gpu.scores(X), cpu.scores(X), 2e-4, "later")
     np.testing.assert_array_equal(gpu.terms.raw_rows()[:, :3], cpu.terms.raw_rows()[:, :3])
@@ -137,7 +137,7 @@ def test_rules_that_divide_or_keep_a_norm(rule, rng):
     """They read k(x, x), and old terms against old terms."""
     X, Y = stream(rng)
     Y = np.where(np.median(Y) < Y, 1.0, -1.0)
-    made = settings(kernels.Gaussian(0.2), loss=losses.SoftMargin(), rule=rule)
+    made = settings(kernels.Gaussian(0.2), loss=losses.SoftMargin(), rule=rule, intercept=False)
     cpu, gpu = on_both(made)
     close(learn(gpu, X, Y), learn(cpu, X, Y), 2e-4, "scores")
     close(gpu.norm2(), cpu.norm2(), 2e-4, "norm")
@@ -146,7 +146,7 @@ def test_rules_that_divide_or_keep_a_norm(rule, rng):
 @pytest.mark.long
 @pytest.mark.parametrize("precision", size(["tf32x3"], ["float32", "tf32x3"]))
 def test_a_bank_as_on_the_cpu(precision, rng):
-    X, Y = stream(rng, size(10, ROWS))
+    X, Y = stream(rng, size(10, fewer(ROWS)))
     names = ("gaussian", "laplacian", "sum") if precision == "float32" else ("gaussian", "matern")
     made = [settings(coded.KERNELS[name][0], precision=precision) for name in names]
     made[-1:] = [made[-1], replace(made[-1], rule=rules.Norma(0.1, memory=32.0))]
@@ -208,7 +208,7 @@ def table(rng, rows=16):
 @pytest.mark.parametrize("kind", size([KernelClassifier], [KernelClassifier, Classifier]))
 def test_tables_as_on_the_cpu(kind, rng, tmp_path):
     """Words, gaps and numbers; saved, moved to the CPU and back. Linear members stay on the CPU."""
-    rows, y = table(rng, size(12, 24))
+    rows, y = table(rng, size(12, fewer(24)))
     own = {"columns": {"text": "text"}}
     here, there = kind(**own), kind(**own, device="cuda")
     for model in (here, there):
