@@ -11,7 +11,8 @@ SAN := build/sanitize
 CXX_FILES := $(wildcard onkel/core/src/*.cpp onkel/core/src/*.hpp)
 CORE_FILES := pyproject.toml CMakeLists.txt $(CXX_FILES) onkel/core/layout.py onkel/core/density_table.py onkel/core/src/generate.py
 SAN_TESTS := $(wildcard tests/core tests/learner/test_agreement.py tests/learner/test_single_rows.py \
-  tests/rules/test_rules.py tests/expansions/test_centers.py tests/expansions/test_trees.py \
+  tests/learner/test_second_order_rows.py tests/learner/test_coded_rows.py tests/rules/test_rules.py \
+  tests/expansions/test_budget_agreement.py tests/expansions/test_centers.py tests/expansions/test_trees.py \
   tests/files/test_hostile.py)
 COMPILER := $(shell command -v $(CXX) || command -v c++ || command -v clang++)
 
@@ -219,7 +220,7 @@ $(SAN)/done: $(CORE_FILES) $(DONE)/modules | $(DONE)/core $(DONE)/test
 # --capture=sys, because a sanitizer writes its report to the file descriptor and then exits.
 SANITIZED = ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc \
   LD_PRELOAD="$$($(COMPILER) -print-file-name=libasan.so) $$($(COMPILER) -print-file-name=libstdc++.so)" \
-  env -u ONKEL_PURE ONKEL_LONG=1 $(SAN)/venv/bin/python
+  env -u ONKEL_PURE -u ONKEL_LONG $(SAN)/venv/bin/python
 
 ifeq ($(COMPILER),)
 sanitize:
