@@ -22,8 +22,9 @@ settings.load_profile("onkel")
 
 
 ONCE = (
-    "tests/app/", "tests/docs/", "tests/experiments/", "tests/gpu/", "tests/packaging/",
-    "tests/spark/", "tests/streams/", "tests/tools/",
+    "onkel/river/", "tests/app/", "tests/docs/", "tests/experiments/", "tests/gpu/",
+    "tests/judge/", "tests/packaging/", "tests/river/", "tests/series/", "tests/spark/",
+    "tests/streams/", "tests/tools/",
 )  # fmt: skip
 """What the core has no part in: run beside the compiled one, not again in plain NumPy."""
 
@@ -32,10 +33,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what takes long in a quick run, and in plain NumPy what the compiled run has shown."""
     pure = os.environ.get("ONKEL_PURE", "") not in ("", "0") and not os.environ.get("ONKEL_ALL")
     again = pytest.mark.skip(reason="the core has no part in it: run once (ONKEL_ALL=1: here too)")
+    shown = pytest.mark.skip(
+        reason="real data: shown with the compiled core (ONKEL_ALL=1: here too)"
+    )
     later = pytest.mark.skip(reason=WHY_NOT)
     for item in items:
         if pure and item.nodeid.startswith(ONCE):
             item.add_marker(again)
+        elif pure and "data_dir" in getattr(item, "fixturenames", ()):
+            item.add_marker(shown)
         elif not LONG and item.get_closest_marker("long"):
             item.add_marker(later)
 
