@@ -122,6 +122,12 @@ class Saved:
             raise self.refuse(name, "must hold fields of its own")
         return Saved(value, f"{self.path}{name}.")
 
+    def part(self, start: str) -> Saved:
+        """Take the fields whose names begin so, without that."""
+        names = [name for name in self._held if str(name).startswith(start)]
+        found = {name.removeprefix(start): self._held.pop(name) for name in names}
+        return Saved(found, f"{self.path}{start}")
+
     def finish(self) -> None:
         """Refuse fields that nobody has taken."""
         if self._held:

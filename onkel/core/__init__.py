@@ -45,8 +45,8 @@ SINGLE = np.dtype(np.float32)
 __all__ = [
     "BACKEND", "Block", "BlockOutput", "CodeTable", "PrimalInput", "PrimalOutput", "Queries",
     "Running", "SquaresInput", "StepInput", "StepOutput", "Stepper", "Targets", "add_code_scores",
-    "buckets", "evaluate", "has_codes", "has_lane", "lane", "least_squares", "matrix",
-    "moments", "one", "primal", "program_of", "steps", "sums",
+    "buckets", "evaluate", "has_codes", "has_lane", "lane", "least_squares", "left_behind",
+    "matrix", "moments", "norms", "one", "primal", "program_of", "queries", "steps", "sums",
 ]  # fmt: skip
 
 
@@ -290,6 +290,36 @@ def frame_of(frame: Any) -> Any:
     made = compiled.FrameF if frame.dtype == SINGLE else compiled.FrameD
     vectors = (frame.center, frame.unit, frame.width, frame.shift, np.array(frame.apart))
     return made(*vectors, frame.invariant, frame.clip)
+
+
+def queries(frame: Any, v: Array) -> tuple[Array, Array, Array]:
+    """Return of stored rows what multiplies others, what products lack, and squared lengths."""
+    if not has_lane():
+        found: tuple[Array, Array, Array] = frame.plain_queries(v)
+        return found
+    q, off, norm = np.empty(v.shape, frame.dtype), *np.empty((2, len(v)), frame.dtype)
+    compiled.queries(frame_of(frame), v, q, off, norm)
+    return q, off, norm
+
+
+def norms(frame: Any, v: Array) -> Array:
+    """Return the squared lengths of stored rows as the kernel sees them."""
+    if not has_lane():
+        plain: Array = frame.squares(frame.z(v)).astype(frame.dtype)
+        return plain
+    found = np.empty(len(v), frame.dtype)
+    compiled.norms(frame_of(frame), v, found)
+    return found
+
+
+def left_behind(frame: Any, v: Array, recent: Array) -> Array | None:
+    """Return the middle of recent stored rows, if v is near them but far from the centre."""
+    if not has_lane():
+        plain: Array | None = frame.left_behind_by(v, recent)
+        return plain
+    center = np.empty(len(v))
+    moved = compiled.left_behind(frame_of(frame), v, np.ascontiguousarray(recent), center)
+    return center if moved else None
 
 
 def terms_of(panels: Array, norms: Array, coef: Array, weights: Array, births: Array) -> Any:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel import core
 from onkel.core import Queries
 from onkel.core.layout import APART
 from onkel.saved import Saved
@@ -117,18 +118,19 @@ class Frame:
 
     def queries(self, v: Array) -> Queries:
         """Return stored rows as queries."""
-        z = self.z(v)
-        q, codes = self.width * z, len(self.apart)
-        q[:, :codes] = z[:, :codes]
         with np.errstate(over="ignore", invalid="ignore"):
-            return Queries(
-                q.astype(self.dtype),
-                np.ascontiguousarray(v, self.dtype),
-                (-(q @ self.shift)).astype(self.dtype),
-                self._squares(z).astype(self.dtype),
-                _led_by(self.width, self.apart).astype(self.dtype),
-                codes,
-            )
+            width = _led_by(self.width, self.apart).astype(self.dtype)
+            stored = np.ascontiguousarray(v, self.dtype)
+            q, off, norm = core.queries(self, np.ascontiguousarray(v, np.float64))
+            return Queries(q, stored, off, norm, width, len(self.apart))
+
+    def plain_queries(self, v: Array) -> tuple[Array, Array, Array]:
+        """Return of stored rows what multiplies others, what products lack, squared lengths."""
+        z, codes = self.z(v), len(self.apart)
+        q = self.width * z
+        q[:, :codes] = z[:, :codes]
+        found = q, -(q @ self.shift), self.squares(z)
+        return tuple(a.astype(self.dtype) for a in found)  # type: ignore[return-value]
 
     @property
     def clip(self) -> float:
@@ -138,9 +140,9 @@ class Frame:
     def norms(self, v: Array) -> Array:
         """Return the squared length of stored rows as the kernel sees them."""
         with np.errstate(over="ignore"):
-            return self._squares(self.z(v)).astype(self.dtype)
+            return core.norms(self, np.ascontiguousarray(v, self.dtype))
 
-    def _squares(self, z: Array) -> Array:
+    def squares(self, z: Array) -> Array:
         """The squared lengths; a code is one of its column's one-hot features."""
         if not self.apart:
             return np.einsum("ij,ij->i", z, z)
@@ -151,7 +153,8 @@ class Frame:
         """Return the frame for new moments; a needed centre moves to `row` where data left it."""
         codes = len(self.apart)
         mean = _led_by(mean, np.zeros(codes))
-        unit = np.ldexp(1.0, -np.ceil(np.log2(spread)).astype(int))
+        fraction, power = np.frexp(spread)
+        unit = np.ldexp(1.0, (fraction == 0.5) - power)  # the power of two next to 1 / spread
         width = _led_by(1.0 / (spread * unit), self.width[:codes])
         unit[:codes] = 1.0
         if self.invariant:
@@ -168,13 +171,18 @@ class Frame:
 
     def left_behind(self, x: Array, recent: Array) -> Frame | None:
         """Return a frame centred on recent rows, if x is near them but far from the centre."""
-        v, codes = self.store(x), len(self.apart)
+        center = core.left_behind(self, self.store(x), recent)
+        if center is None:
+            return None
+        return replace(self, center=_led_by(self.raw(center), np.zeros(len(self.apart))))
+
+    def left_behind_by(self, v: Array, recent: Array) -> Array | None:
+        """Return the middle of recent rows, as stored, if v is near them but far from 0."""
+        codes = len(self.apart)
         with np.errstate(over="ignore"):
             near = np.median(np.square(self.width * (v - recent))[:, codes:].sum(axis=1))
             far = np.square(self.width * v)[codes:].sum()
-        if not far > FAR**2 * near:
-            return None
-        return replace(self, center=_led_by(self.raw(np.median(recent, axis=0)), np.zeros(codes)))
+        return np.median(recent, axis=0) if far > FAR**2 * near else None
 
     def translate(self, v: Array, old: Frame) -> Array:
         """Return rows that `old` stored, as this frame stores them."""

@@ -24,7 +24,7 @@ class Classes:
     """
 
     def __init__(self, labels: list[Any], binary: bool, named: int = 0) -> None:
-        self.labels = labels  # one per output; binary: [negative, positive], each may be _UNKNOWN
+        self.labels = labels  # one per output; binary: [negative, positive], each may be UNKNOWN
         self.binary = binary
         self.named = named  # how many the user has named beforehand
 
@@ -37,7 +37,7 @@ class Classes:
     @property
     def known(self) -> list[Any]:
         """All known labels, sorted."""
-        return sorted_labels([v for v in self.labels if v is not _UNKNOWN])
+        return sorted_labels([v for v in self.labels if v is not UNKNOWN])
 
     def order(self) -> list[int]:
         """Return where the known labels, sorted, stand among the outputs' labels."""
@@ -55,8 +55,8 @@ class Classes:
 
     def dump(self) -> dict[str, Any]:
         """Return what a file must hold of the classes."""
-        seen = [v is not _UNKNOWN for v in self.labels]
-        labels = [v for v in self.labels if v is not _UNKNOWN]
+        seen = [v is not UNKNOWN for v in self.labels]
+        labels = [v for v in self.labels if v is not UNKNOWN]
         return {"labels": labels, "seen": seen, "binary": self.binary, "named": self.named}
 
     @classmethod
@@ -72,18 +72,18 @@ class Classes:
             raise saved.refuse("labels", "must not hold NaN or nothing")
         left = iter(labels)
         saved.finish()
-        return cls([next(left) if s else _UNKNOWN for s in seen], binary, named)
+        return cls([next(left) if s else UNKNOWN for s in seen], binary, named)
 
     def admit(self, label: Any, learner: Any) -> None:
         """Take in a label; `learner` gets the outputs that this needs."""
         if label in self.labels:
             return
-        side = _side(label)
+        side = side_of(label)
         if not self.labels and side is not None:
             self.binary = True
-            self.labels = [_UNKNOWN, _UNKNOWN]
+            self.labels = [UNKNOWN, UNKNOWN]
             learner.add_column()
-        if self.binary and side is not None and self.labels[side] is _UNKNOWN:
+        if self.binary and side is not None and self.labels[side] is UNKNOWN:
             self.labels[side] = label
             return
         if self.binary:
@@ -95,10 +95,10 @@ class Classes:
         """More than two classes: the shared output becomes one for each side that was seen."""
         negative, positive = self.labels
         self.binary = False
-        self.labels = [v for v in (positive, negative) if v is not _UNKNOWN]
-        if positive is _UNKNOWN:
+        self.labels = [v for v in (positive, negative) if v is not UNKNOWN]
+        if positive is UNKNOWN:
             learner.mirror_column()
-        elif negative is not _UNKNOWN:
+        elif negative is not UNKNOWN:
             learner.split_column()
 
     def join(self, common: Classes, learner: Any) -> None:
@@ -239,10 +239,10 @@ class _Unknown:
         return "<not seen yet>"
 
     def __reduce__(self) -> str:
-        return "_UNKNOWN"
+        return "UNKNOWN"
 
 
-_UNKNOWN = _Unknown()
+UNKNOWN = _Unknown()
 
 
 def common(parts: list[Classes]) -> Classes:
@@ -256,19 +256,19 @@ def common(parts: list[Classes]) -> Classes:
         sides = [_one_label([part.labels[i] for part in known]) for i in (0, 1)]
         if None not in sides:
             return Classes([side[0] for side in sides if side], True, named)
-    labels = [v for part in known for v in part.labels if v is not _UNKNOWN]
+    labels = [v for part in known for v in part.labels if v is not UNKNOWN]
     return Classes(sorted_labels(labels), False, named)
 
 
 def _one_label(labels: list[Any]) -> tuple[Any] | None:
     """Return the one label among these (not seen yet, if none is known); None if they differ."""
-    known = [v for v in labels if v is not _UNKNOWN]
+    known = [v for v in labels if v is not UNKNOWN]
     if any(v != known[0] for v in known):
         return None
-    return (known[0] if known else _UNKNOWN,)
+    return (known[0] if known else UNKNOWN,)
 
 
-def _side(label: Any) -> int | None:
+def side_of(label: Any) -> int | None:
     """Return 1 for the label 1 (or True), 0 for 0, -1 (or False), None for any other."""
     if isinstance(label, str) or label not in (-1, 0, 1):
         return None
@@ -305,7 +305,7 @@ def label_array(labels: list[Any]) -> Array:
 def first_rows(y: Array, state: Classes) -> dict[int, Any]:
     """Return row -> label for every label that appears for the first time."""
     firsts: dict[int, Any] = {}
-    seen = {v for v in state.labels if v is not _UNKNOWN}
+    seen = {v for v in state.labels if v is not UNKNOWN}
     if y.dtype != object:
         if 0 < len(seen) <= FEW and np.all(np.any([_equal(y, v) for v in seen], axis=0)):
             return firsts  # the rule, and much cheaper to see than to sort
@@ -321,7 +321,7 @@ def first_rows(y: Array, state: Classes) -> dict[int, Any]:
 def joined(pieces: list[tuple[Classes, Array]], y: Array) -> Array:
     """Return predictions as one array; before any class is known, None (1 for -1/1 and 0/1)."""
     parts = [classes.predictions(scores) for classes, scores in pieces]
-    if y.dtype.kind in "biuf" and len(y) and _side(y[0].item()) is not None:
+    if y.dtype.kind in "biuf" and len(y) and side_of(y[0].item()) is not None:
         unknown = [not classes.labels for classes, _ in pieces]
         parts = [
             np.ones(len(p), y.dtype) if new else p for p, new in zip(parts, unknown, strict=True)

@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 
 from onkel.columns import Plan
 from onkel.core.chances import Chances
+from onkel.core.density_table import Count
 from onkel.core.frame import effective
 from onkel.estimators.base import Estimator
 from onkel.estimators.chances import Outputs
 from onkel.estimators.classes import Classes
 from onkel.estimators.classifier import BaseClassifier
 from onkel.estimators.density_detector import Detector
+from onkel.estimators.detector import BaseDetector, so_far
 from onkel.estimators.mixtures.base import Mixed
 from onkel.estimators.mixtures.words import short_names
 from onkel.estimators.regressor import BaseRegressor
@@ -131,6 +133,25 @@ def counts_of_all(models: list[Model], start: list[Model]) -> dict[str, Any]:
     return models[0]._counts_of_all(models, start)
 
 
+def alert_counts(model: BaseDetector) -> tuple[float, float]:
+    """Return the alerts of a detector since its warm-up, and the weight of the rows since then."""
+    if isinstance(model, Detector):
+        learner: Any = model._learner
+        return learner.count(Count.ALERTS), learner.count(Count.JUDGED)
+    since = so_far(model._learner) - model._counted_from()
+    return float(since[1]), float(since[0])
+
+
+def targets_of(model: BaseRegressor, y: Any) -> tuple[Array, bool]:
+    """Return checked targets as a matrix, and whether they came as one number per row."""
+    return model._targets(y)
+
+
+def labels_of(model: BaseClassifier, y: Any) -> Array:
+    """Return checked labels."""
+    return model._labels(y, warn=False)
+
+
 def has_interval(model: BaseRegressor) -> bool:
     """Return whether a model gives intervals."""
     return model._has_interval()
@@ -158,3 +179,29 @@ def chances_of(model: BaseClassifier, row: Any) -> dict[Any, float]:
         return dict(zip(lone.labels.tolist(), p, strict=True))
     labels = model.classes_.tolist()
     return dict(zip(labels, model.predict_proba([row])[0].tolist(), strict=True))
+
+
+def example_rows(model: Estimator) -> Any:
+    """Return a row as those that a model has learned: so wide, of this type, with these names."""
+    learner, plan = learner_of(model), model.plan_
+    if learner.on_strings:
+        return [""]
+    if plan is not None:
+        return [dict.fromkeys(plan.names, "")]
+    rows = np.zeros((1, len(learner.moments.mean)), learner.dtype)
+    names = getattr(model, "feature_names_in_", None)
+    return rows if names is None else Named(rows, [*names])
+
+
+class Named:
+    """Rows with the names of their columns, as estimators read them off a frame."""
+
+    def __init__(self, X: Array, columns: list[str]) -> None:
+        self.X, self.columns, self.dtypes = X, columns, [X.dtype]
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def to_numpy(self) -> Array:
+        """Return the rows alone."""
+        return self.X

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from threading import RLock
 from typing import Any, Self, TypeVar
@@ -20,6 +21,12 @@ class Locked:
         model = super().__new__(cls)
         model._lock = RLock()
         return model
+
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """Let no other call come to the model meanwhile."""
+        with self._lock:
+            yield
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy has a lock of its own."""

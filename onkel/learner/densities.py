@@ -263,4 +263,4 @@ class OneRow:
         found = plain_row(row, self.learner.dtype)
         if found is None or found.shape != self.state.last.shape:
             return None
-        return found.astype(np.float64)[None] if np.abs(found).max() <= LARGEST else None
+        return found.astype(np.float64)[None] if float(np.abs(found).max()) <= LARGEST else None

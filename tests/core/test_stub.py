@@ -17,7 +17,7 @@ native = pytest.importorskip("onkel.core._native", reason="no compiled core here
 
 HEAD = """# Written by tests/core/test_stub.py from the built module; a test compares the two.
 from collections.abc import Sequence
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,17 +25,20 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 Wholes = NDArray[np.int64]
+Ints = NDArray[np.int32]
 Bytes = NDArray[np.uint8]
 
 """
-DTYPES = {"float32": "Floats", "float64": "Doubles", "int64": "Wholes", "uint8": "Bytes"}
+DTYPES = {"float32": "Floats", "float64": "Doubles", "int64": "Wholes", "int32": "Ints",
+          "uint8": "Bytes"}  # fmt: skip
 SHOWN = ("__init__", "__len__")
 
 
 def plain(signature):
     """A signature as nanobind has it, in the words of the stub."""
     text = re.sub(r"ndarray\[dtype=(\w+),[^\]]*\]", lambda m: DTYPES[m[1]], signature)
-    text = text.replace("collections.abc.", "").replace("onkel.core._native.", "")
+    for module in ("collections.abc.", "onkel.core._native.", "typing."):
+        text = text.replace(module, "")
     return re.sub(r"= \\\d+", "= ...", text) + ": ..."
 
 
@@ -51,7 +54,7 @@ def members(kind):
         if isinstance(found, property):
             (text,) = functions(found.fget)
             yield "@property\n" + text.replace("def (", f"def {name}(")
-        elif name in SHOWN or not name.startswith("__"):
+        elif hasattr(found, "__nb_signature__") and (name in SHOWN or not name.startswith("__")):
             yield from functions(found)
 
 

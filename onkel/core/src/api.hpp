@@ -252,6 +252,7 @@ struct Density {
   const double *x, *weight;  // [rows][d]; [rows], or null: nothing is learned
   double* out;               // [rows][4]: log p, the level, alert, the joined score
   double* members;           // [rows][9], or null
+  double* usual;             // [rows][2][d] means and variances before each row, or null
 };
 
 struct Table {

@@ -224,7 +224,7 @@ inline void let_go(BankLane<T>& k) {
 // are the same for any number of them.
 template <class T, int R>
 inline void learn_bank_rows(BankLane<T>& k) {
-  const auto memory = std::make_unique<BankScratch<T, R>>(k);
+  Placed<BankScratch<T, R>> memory(k);
   const Needs needs = needs_of_all(k.programs);
   const int64_t much = k.count * (k.d + kExp);
   Team team(R > 1 && much > kShared ? k.threads : 1);
@@ -256,7 +256,8 @@ void learn_bank(BankLane<T>& k) {
 // The scores of one row as things are; false if it is not for here. Nothing is changed.
 template <class T>
 bool look_bank(BankLane<T>& k) {
-  const auto memory = std::make_unique<BankScratch<T, 1>>(k);
+  Placed<BankScratch<T, 1>> placed(k);
+  BankScratch<T, 1>* memory = &*placed;
   if (!take_rows<T, 1>(k, 0, 1, memory->rows_at, memory->row_tiles[0])) return false;
   if (!take_diagonals<T, 1>(k, *memory, 1)) return false;
   sum_tiles<T, 1>(k, needs_of_all(k.programs), *memory, 1, 0, 1);

@@ -149,6 +149,7 @@ void onkel::refuse(const char* what, int code) {
 }
 
 void bind_parts(nb::module_& m);        // in bind_parts.cpp
+void bind_frame(nb::module_& m);        // in bind_frame.cpp
 void bind_steps(nb::module_& m);        // in bind_steps.cpp
 void bind_tree(nb::module_& m);         // in bind_tree.cpp
 void bind_lane(nb::module_& m);         // in bind_lane.cpp
@@ -161,6 +162,8 @@ void bind_density(nb::module_& m);      // in bind_density.cpp
 void bind_chances(nb::module_& m);      // in bind_chances.cpp
 void bind_widths(nb::module_& m);       // in bind_widths.cpp
 void bind_budgets(nb::module_& m);      // in bind_budgets.cpp
+void bind_cells(nb::module_& m);        // in bind_cells.cpp
+void bind_keys(nb::module_& m);         // in bind_keys.cpp
 
 NB_MODULE(_native, m) {
   m.attr("FINGERPRINT") = onkel::kFingerprint;
@@ -172,6 +175,7 @@ NB_MODULE(_native, m) {
   bind_rows<double>(m);
   m.def("evaluate", &evaluate, "program"_a, "dot"_a, "dist2"_a, "dist1"_a, written("out"));
   m.def("moments", &moments, "rows"_a, "fade"_a, "into"_a);
+  bind_frame(m);
   bind_steps(m);
   bind_tree(m);
   bind_lane(m);
@@ -184,4 +188,6 @@ NB_MODULE(_native, m) {
   bind_chances(m);
   bind_widths(m);
   bind_budgets(m);
+  bind_cells(m);
+  bind_keys(m);
 }

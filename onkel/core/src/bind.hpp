@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "api.hpp"
+#include "running.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -145,6 +146,11 @@ struct Frame {
     return sum / 2;
   }
 
+  onkel::Coordinates view() const {
+    return {features(),   codes(), center.data(), unit.data(), width.data(),
+            shift.data(), alike(), invariant,     clip};
+  }
+
   In<double> center, unit, width, shift, apart;
   std::vector<T> width_t;
   bool invariant;
@@ -172,51 +178,18 @@ struct Ring {
   onkel::BudgetCode budget;
 };
 
-// Running moments (onkel/scaling.py), updated in place. `seen` is the weight of all rows so far,
-// one number per column. Where all rows are whole (`plain`) one number stands for all columns;
-// else NaN is a value that has not come. Where they are `steady` an absurd value counts as one that
-// widens the spread by an eighth.
+// Running moments (onkel/scaling.py), updated in place.
 struct Moments {
   Moments(const Out<double>& seen, const Out<double>& mean, const Out<double>& variance,
           double horizon, bool plain, bool steady);
   int64_t columns() const { return whole(mean.size()); }
 
-  // Whether a value is absurd: further from the mean than 10 000 spreads (and not rounding).
-  static bool absurd(double delta, double mean, double variance) {
-    return 1e-8 * delta * delta > variance && variance > 1e-29 * mean * mean;
-  }
-
-  // One row (Welford; population variance); `seen` fades by `fade` before it enters.
+  // One row; `seen` fades by `fade` before it enters.
   template <class T>
   void take(const T* x, double fade) {
-    const size_t d = mean.size();
-    double *n = seen.data(), *m = mean.data(), *v = variance.data();
-    const auto enter = [&](size_t j, double share, bool held) {
-      double delta = static_cast<double>(x[j]) - m[j];
-      if (held && absurd(delta, m[j], v[j]))  // the spread widens by an eighth, or more at first
-        delta = std::copysign(std::sqrt(16 + 0.25 / share) * std::sqrt(v[j]), delta);
-      const double move = share * delta;
-      m[j] += move;
-      v[j] = (1.0 - share) * (v[j] + move * delta);
-    };
-    if (plain && d > 0) {
-      const double now = n[0] * fade + 1.0, share = 1.0 / std::min(now, horizon);
-      bool any = false;  // seen to first: the rule is that there is none
-      for (size_t j = 0; steady && j < d; ++j)
-        any |= absurd(static_cast<double>(x[j]) - m[j], m[j], v[j]);
-      if (any)
-        for (size_t j = 0; j < d; ++j) enter(j, share, true);
-      else
-        for (size_t j = 0; j < d; ++j) enter(j, share, false);
-      for (size_t j = 0; j < d; ++j) n[j] = now;
-      return;
-    }
-    for (size_t j = 0; j < d; ++j) {
-      n[j] *= fade;
-      if (std::isnan(x[j])) continue;
-      n[j] += 1.0;
-      enter(j, 1.0 / std::min(n[j], horizon), steady);
-    }
+    const int64_t d = columns();
+    onkel::Running{d, seen.data(), mean.data(), variance.data(), horizon, plain, steady, d}.take(
+        x, fade);
   }
 
   Out<double> seen, mean, variance;

@@ -388,6 +388,7 @@ void density(const DensityPlan& plan, Density& s) {
     const bool alert = s.whole[onkel::kCountT] >= plan.warmup && -score < level;
     const double said[] = {0 - score, level, alert ? 1.0 : 0.0, joined};
     std::copy_n(said, 4, s.out + i * 4);
+    if (s.usual) machine.tell_usual(s.usual + 2 * i * s.d);
     const double weight = s.weight ? std::min(s.weight[i], plan.memory) : 0;
     if (weight > 0) machine.learn(row.data(), weight, joined, score, alert);
   }

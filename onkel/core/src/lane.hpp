@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <memory>
 
 #include "api.hpp"
 #include "row_tile.hpp"
@@ -98,8 +97,9 @@ inline bool must_fold(const Lane<T>& k) {
 // What a block of up to kGroups tiles needs, allocated once per call.
 template <class T, int R>
 struct Scratch {
-  static constexpr int64_t rows = kGroups * R, most = kMostOld + rows;
-  static constexpr int tiles_at_most = kGroups + kOldGroups;
+  static constexpr int groups = R > 1 ? kGroups : 1;  // a single row comes alone
+  static constexpr int64_t rows = groups * R, most = kMostOld + rows;
+  static constexpr int tiles_at_most = groups + kOldGroups;
   static int64_t asked(const Lane<T>& k) { return k.needs_norm ? tiles_at_most * R : rows; }
   explicit Scratch(const Lane<T>& k)
       : reals(2 * (asked(k) + R) * room_for<R>(k.d)),
@@ -107,7 +107,7 @@ struct Scratch {
                 (asked(k) + rows + kMostOld + onkel::kFields) * k.columns),
         whole(kMostOld + 2 * rows),
         flags(2 * rows + k.columns) {
-    std::memset(&own, 0, sizeof own);  // lanes that no pair fills are looked at all the same
+    if (R > 1) std::memset(&own, 0, sizeof own);  // lanes without a pair are looked at as well
     for (int64_t j = 0; j < k.d; ++j) numbers.data[j] = k.clip / k.width[j];
     const int64_t size = R * room_for<R>(k.d);
     rows_at = {numbers.data, reals.data, reals.data + size};
@@ -217,12 +217,12 @@ inline void ask(Lane<T>& k, Scratch<T, R>& memory, const Numbers& at, int64_t n,
   const auto size = [n](int g) { return std::min<int64_t>(R, n - g * R); };
   for (int g = 0; g < terms; ++g)
     take_terms<T, R>(k, g * R, std::min<int64_t>(R, old - g * R), memory.rows_at,
-                     memory.row_tiles[kGroups + g]);
+                     memory.row_tiles[Scratch<T, R>::groups + g]);
   share(rows + terms, [&](int g) {
     const bool row = g < rows;
     const int64_t first = row ? lead + g * R : (g - rows) * R,
                   room = row ? n - g * R : lead - first;
-    const int which = row ? g : kGroups + g - rows;
+    const int which = row ? g : Scratch<T, R>::groups + g - rows;
     against_terms<T, R>(k, needs, memory.row_tiles[which], memory.tiles[which],
                         {std::min<int64_t>(R, room), old, all, at.base + first * k.columns,
                          at.kernel + first * all});
@@ -281,7 +281,7 @@ inline bool learn_block(Lane<T>& k, Scratch<T, R>& memory, int64_t start, int64_
 // are the same for any number of them.
 template <class T, int R>
 inline void learn_rows(Lane<T>& k) {
-  const auto memory = std::make_unique<Scratch<T, R>>(k);
+  Placed<Scratch<T, R>> memory(k);
   const bool large = R > 1 && k.count * (k.d + kExp) > kShared;
   Team team(large ? k.threads : 1);
   while (k.done < k.rows) {
@@ -299,7 +299,8 @@ inline void learn_rows(Lane<T>& k) {
 // The score of one row as things are; false if it is not for here. Nothing is changed.
 template <class T>
 bool look_lane(Lane<T>& k) {
-  Scratch<T, 1> memory(k);
+  Placed<Scratch<T, 1>> placed(k);
+  Scratch<T, 1>& memory = *placed;
   auto& h = memory.row_tiles[0];
   if (!take_rows<T, 1>(k, 0, 1, memory.rows_at, h)) return false;
   against_terms<T, 1>(k, needs_of(k.program), h, memory.tiles[0], {1, 0, 1, k.score, nullptr});

@@ -39,6 +39,12 @@ struct Metric {
   double* cov_of(int kind) { return s.cov + kind * s.ranks * d; }
   double variance(int kind, int64_t j) { return cov_of(kind)[full ? j * d + j : j]; }
 
+  // Means and variances of rows as they are.
+  void tell_usual(double* to) {
+    std::copy_n(mean_of(kRows), d, to);
+    for (int64_t j = 0; j < d; ++j) to[d + j] = variance(kRows, j);
+  }
+
   // One row into running moments that fade; `clipped` bounds what it may move them by.
   void enter(int kind, int mass, const double* x, double weight, bool clipped) {
     double& seen = *real(mass);

@@ -9,17 +9,82 @@
 
 namespace {
 
+// Pieces of memory that a thread has done with, for its next call: a call on few rows needs a dozen
+// of them, and to ask the system for each would cost more than the rows. Sizes are powers of two.
+class Pieces {
+ public:
+  ~Pieces() {
+    for (int k = 0; k < kSizes; ++k)
+      while (count_[k]) free(kept_[k][--count_[k]]);
+  }
+  // A piece of at least so many bytes; `size` is what gives it back.
+  void* take(size_t bytes, int& size) {
+    for (size = 0; size < kSizes && bytes > at_least(size);) ++size;
+    if (size < kSizes && count_[size]) return kept_[size][--count_[size]];
+    return ::operator new(size < kSizes ? at_least(size) : bytes, std::align_val_t{64});
+  }
+  void give(void* piece, int size) {
+    if (size < kSizes && count_[size] < kMost)
+      kept_[size][count_[size]++] = piece;
+    else
+      free(piece);
+  }
+
+ private:
+  static void free(void* piece) { ::operator delete(piece, std::align_val_t{64}); }
+  static constexpr int kSizes = 14, kMost = 4;  // from 64 bytes to half a megabyte
+  static constexpr size_t at_least(int size) { return size_t{64} << size; }
+  void* kept_[kSizes][kMost] = {};
+  int count_[kSizes] = {};
+};
+
+inline Pieces& pieces() {
+  thread_local Pieces own;
+  return own;
+}
+
 // Zeroed memory that frees itself.
 template <class T>
 struct Memory {
-  T* data;
-  explicit Memory(int64_t n)
-      : data(static_cast<T*>(std::calloc(n > 0 ? static_cast<size_t>(n) : 1, sizeof(T)))) {
-    if (!data) throw std::bad_alloc();
+  explicit Memory(int64_t n) {
+    const size_t bytes = (n > 0 ? static_cast<size_t>(n) : 1) * sizeof(T);
+    data = static_cast<T*>(pieces().take(bytes, size_));
+    std::memset(static_cast<void*>(data), 0, bytes);
   }
-  ~Memory() { std::free(data); }
+  ~Memory() { pieces().give(data, size_); }
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
+
+  T* data;
+
+ private:
+  int size_;
+};
+
+// One object in such a piece, for what is too large for the stack.
+template <class T>
+class Placed {
+ public:
+  template <class... Args>
+  explicit Placed(const Args&... args) : at_(pieces().take(sizeof(T), size_)) {
+    try {
+      new (at_) T(args...);
+    } catch (...) {
+      pieces().give(at_, size_);
+      throw;
+    }
+  }
+  ~Placed() {
+    get().~T();
+    pieces().give(at_, size_);
+  }
+  Placed(const Placed&) = delete;
+  T& operator*() { return get(); }
+
+ private:
+  T& get() { return *static_cast<T*>(at_); }
+  int size_;
+  void* at_;
 };
 
 #if defined(__AVX512F__)

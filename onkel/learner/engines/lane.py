@@ -1,7 +1,7 @@
 """The fast lane: rows are learned in place by the compiled core, many at once.
 
-Taken where all is built in and every unit is known. Whatever is unusual is left undone for the
-block, which knows what to do or to say.
+Taken where all is built in. Whatever is unusual is left undone for the block, which knows what to
+do or to say.
 """
 
 from __future__ import annotations
@@ -31,13 +31,15 @@ class Lane:
 
     def reach(self, learner: TermLearner, batch: Batch) -> int:
         """Return how many rows may be tried; none that was seen in an earlier pass."""
-        if not (learner.in_lane and learner.units_known):
+        if not learner.in_lane:
             return 0
         rows = min(len(batch.Y), AHEAD)
         return 0 if batch.own[:rows].any() else rows
 
     def learn(self, learner: TermLearner, batch: Batch, call: Transaction) -> Learned | None:
         """Learn rows up to the first that is unusual; None if that is the first of all."""
+        if not learner.units_known:
+            batch = batch.upto(learner.begin_block(batch))
         X, n = batch.X, len(batch.Y)
         call.protect(min(HANDFUL, n))
         trials = learner.t + 1 + np.arange(n)
