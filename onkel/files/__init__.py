@@ -9,7 +9,9 @@ True
 
 from __future__ import annotations
 
+import mmap
 import os
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,8 @@ from onkel.files.parameters import SLOTS
 
 __all__ = ["FORMAT", "dumps", "load", "loads", "save"]
 
+LARGE = 2**24
+"""Files from this size on are read where they lie on the disk, not as a whole."""
 _NONSENSE = (
     ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError,
     RecursionError, MemoryError,
@@ -29,12 +33,14 @@ _NONSENSE = (
 
 def dumps(estimator: Any) -> bytes:
     """Return the model as the bytes of a file."""
-    return b"".join(container.pack(*model.describe(estimator)))
+    with getattr(estimator, "still", nullcontext)():
+        return b"".join(container.pack(*model.describe(estimator)))
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write the model to a file; the file is there whole, or as it was before."""
-    container.write(path, container.pack(*model.describe(estimator)))
+    with getattr(estimator, "still", nullcontext)():
+        container.write(path, container.pieces_of(*model.describe(estimator)))
 
 
 def loads(data: bytes, **own: Any) -> Any:
@@ -69,21 +75,23 @@ def load(path: str | os.PathLike[str], **own: Any) -> Any:
     2
     """
     with open(path, "rb") as file:
-        data = file.read()
-    return _read(data, own, os.fsdecode(path))
+        if os.fstat(file.fileno()).st_size < LARGE:
+            return _read(file.read(), own, os.fsdecode(path))
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return _read(data, own, os.fsdecode(path))
 
 
 def _read(data: Any, own: dict[str, Any], where: str) -> Any:
     from safetensors import SafetensorError
 
-    if not isinstance(data, (bytes, bytearray, memoryview)):
+    if not isinstance(data, (bytes, bytearray, memoryview, mmap.mmap)):
         raise TypeError(f"loads takes bytes; got {type(data).__name__}.")
     for name in own:
         if name not in SLOTS:
             raise TypeError(f"code of your own is given as {', '.join(SLOTS)}; got {name!r}.")
     try:
         with np.errstate(all="ignore"):  # numbers that overflow are found by the checks
-            return model.rebuild(*container.unpack(bytes(data)), own)
+            return model.rebuild(*container.unpack(data), own)
     except (*_NONSENSE, SafetensorError) as error:
         raise ValueError(f"{where}: cannot load this model: {_reason(error)}") from error
 

@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -42,9 +42,34 @@ def can_hold(array: Array) -> bool:
 # -- writing ---------------------------------------------------------------------------------------
 
 
-def pack(model: Mapping[str, Any], tensors: Mapping[str, Array]) -> list[Any]:
+class Bytes:
+    """Bytes of a tensor that come in parts, so that they are never all in memory.
+
+    Parameters
+    ----------
+    nbytes : int
+        How many there are.
+    parts : function
+        Returns the parts, one after another.
+    """
+
+    itemsize = 1
+    dtype = np.dtype(np.uint8)
+
+    def __init__(self, nbytes: int, parts: Callable[[], Iterable[Any]]) -> None:
+        self.nbytes, self.shape, self.parts = nbytes, (nbytes,), parts
+
+
+def pack(model: Mapping[str, Any], tensors: Mapping[str, Any]) -> list[Any]:
     """Return the pieces of a file, one after another; arrays are not copied."""
-    arrays = {name: _little(array) for name, array in tensors.items()}
+    first, *rest = pieces_of(model, tensors)
+    digest = _digest([first, *rest]).encode("ascii")
+    return [first[:_START] + digest + first[_START + HEX :], *rest]
+
+
+def pieces_of(model: Mapping[str, Any], tensors: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield the pieces of a file, with 0 in the place of the digest."""
+    arrays = {n: a if isinstance(a, Bytes) else _little(a) for n, a in tensors.items()}
     order = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))  # so all are aligned
     header: dict[str, Any] = {"__metadata__": _metadata(model)}
     at = 0
@@ -55,10 +80,10 @@ def pack(model: Mapping[str, Any], tensors: Mapping[str, Array]) -> list[Any]:
         at = end
     text = compact(header).encode("ascii")
     text += b" " * (-len(text) % 8)
-    pieces = [len(text).to_bytes(8, "little") + text, *(_bytes_of(arrays[n]) for n in order)]
-    digest = _digest(pieces).encode("ascii")
-    pieces[0] = pieces[0][:_START] + digest + pieces[0][_START + HEX :]
-    return pieces
+    yield len(text).to_bytes(8, "little") + text
+    for name in order:
+        array = arrays[name]
+        yield from array.parts() if isinstance(array, Bytes) else [_bytes_of(array)]
 
 
 def compact(value: Any) -> str:
@@ -79,18 +104,49 @@ def _bytes_of(array: Array) -> Any:
     return array.reshape(-1).view(np.uint8).data
 
 
-def _digest(pieces: Iterable[Any]) -> str:
+class Digest:
     """SHA-256 over everything but the digest's own place, which lies in the first piece."""
+
+    def __init__(self, first: Any) -> None:
+        self._sha = hashlib.sha256(memoryview(first)[:_START])
+        self._sha.update(memoryview(first)[_START + HEX :])
+
+    def update(self, piece: Any) -> None:
+        """Take in the next piece."""
+        self._sha.update(piece)
+
+    def hex(self) -> bytes:
+        """Return the digest as it stands in a file."""
+        return self._sha.hexdigest().encode("ascii")
+
+
+def _digest(pieces: Iterable[Any]) -> str:
     first, *rest = pieces
-    sha = hashlib.sha256(memoryview(first)[:_START])
-    sha.update(memoryview(first)[_START + HEX :])
+    found = Digest(first)
     for piece in rest:
-        sha.update(piece)
-    return sha.hexdigest()
+        found.update(piece)
+    return found.hex().decode("ascii")
+
+
+def _write_pieces(file: Any, pieces: Iterable[Any]) -> None:
+    """Write pieces as they come, then the digest of all of them in its place."""
+    digest = None
+    for piece in pieces:
+        if digest is None:
+            digest = Digest(piece)
+        else:
+            digest.update(piece)
+        file.write(piece)
+    assert digest is not None
+    file.seek(_START)
+    file.write(digest.hex())
 
 
 def write(path: Any, pieces: Iterable[Any]) -> None:
-    """Write a file whole or not at all: aside, to the disk, then under its name."""
+    """Write a file whole or not at all: aside, to the disk, then under its name.
+
+    `pieces` are those of :func:`pieces_of`, which need not all be in memory.
+    """
     target = os.path.realpath(os.fsdecode(path))
     folder = os.path.dirname(target)
     aside = os.path.join(folder, f".onkel-{secrets.token_hex(8)}.part")
@@ -98,7 +154,7 @@ def write(path: Any, pieces: Iterable[Any]) -> None:
     handle = os.open(aside, flags, 0o666)  # less the umask, as for any new file
     try:
         with open(handle, "wb") as file:
-            file.writelines(pieces)
+            _write_pieces(file, pieces)
             file.flush()
             os.fsync(handle)
         os.replace(aside, target)
@@ -126,13 +182,19 @@ def _sync_folder(folder: str) -> None:
 
 def unpack(data: Any) -> tuple[int, dict[str, Any], dict[str, Array]]:
     """Return version, model and tensors; raise a ValueError unless every byte is as written."""
+    version, model = opened(data)
+    return version, model, views(data) if "fleet" in model else _tensors(bytes(data))
+
+
+def opened(data: Any) -> tuple[int, dict[str, Any]]:
+    """Return version and model of a file of which every byte is as written; else a ValueError."""
     _check_digest(data)
     metadata = _read_metadata(data)
     version = _version(metadata)
     model = loads(metadata["model"])
     if type(model) is not dict:
         raise ValueError("the header's model is not an object.")
-    return version, model, _tensors(data)
+    return version, model
 
 
 def _check_digest(data: Any) -> None:
@@ -189,6 +251,28 @@ def _finite(text: str) -> float:
     if value in (float("inf"), float("-inf")):
         raise ValueError(f"{text:.20} is too large.")
     return value
+
+
+def views(data: Any) -> dict[str, Array]:
+    """Return the tensors of a file that is checked already, where they lie: nothing is copied.
+
+    Places and sizes are checked as safetensors does: one behind another, each as long as its shape.
+    """
+    length = int.from_bytes(data[:8], "little")
+    header, found, at = loads(bytes(data[8 : 8 + length]).decode("ascii")), {}, 0
+    listed = [(name, held) for name, held in header.items() if name != "__metadata__"]
+    for name, held in sorted(listed, key=lambda pair: pair[1]["data_offsets"]):
+        kind, shape, (start, end) = _TYPES.get(held["dtype"]), held["shape"], held["data_offsets"]
+        if kind is None or any(type(n) is not int or n < 0 for n in (*shape, start, end)):
+            raise ValueError(f"tensor {name!r} has a type or a shape that is not used here.")
+        size = int(np.prod(shape, dtype=object)) * np.dtype(kind).itemsize
+        if start != at or end - start != size or 8 + length + end > len(data):
+            raise ValueError(f"tensor {name!r} does not lie where it should.")
+        raw = np.frombuffer(data, np.uint8, size, 8 + length + start)
+        found[name], at = raw.view(kind).reshape(shape), end
+    if 8 + length + at != len(data):
+        raise ValueError("the file is longer than what it holds.")
+    return found
 
 
 def _tensors(data: Any) -> dict[str, Array]:

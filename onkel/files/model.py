@@ -29,6 +29,8 @@ everything else knows the newest version only.
 
 def describe(estimator: Any) -> tuple[Model, dict[str, Array]]:
     """Return all that makes up a model, as JSON and tensors of their own; nothing is changed."""
+    if _is_fleet(estimator):
+        return _describe_fleet(estimator)
     estimator, lags = parted(estimator)
     kind = type(estimator).__name__
     if kind not in ESTIMATORS or type(estimator) is not estimator_of(kind):
@@ -48,6 +50,19 @@ def describe(estimator: Any) -> tuple[Model, dict[str, Array]]:
         return model, writer.tensors
     model["state"], tensors = _split(writer, state)
     return model, {**writer.tensors, **tensors}
+
+
+def _is_fleet(model: Any) -> bool:
+    return type(model).__name__ == "Fleet" and type(model) is estimator_of("Fleet")
+
+
+def _describe_fleet(fleet: Any) -> tuple[Model, dict[str, Array]]:
+    """Return the estimator that all keys began as, and all keys and models as tensors."""
+    model, tensors = describe(fleet.estimator)
+    parameters, form, held = fleet.dump()
+    writer = Writer()
+    model["fleet"] = {"parameters": _each(writer, parameters), "form": _each(writer, form or {})}
+    return model, {**tensors, **held}
 
 
 def parted(model: Any) -> tuple[Any, Any]:
@@ -82,6 +97,8 @@ def rebuild(version: int, model: Model, tensors: dict[str, Array], own: Mapping[
     """Return the model that a file holds."""
     for older in range(version, FORMAT):
         UPGRADES[older](model, tensors)
+    if "fleet" in model:
+        return _fleet(version, model, tensors, own)
     reader = Reader(tensors, own)
     reader.foresee(model)
     reader.check_own()
@@ -103,6 +120,17 @@ def rebuild(version: int, model: Model, tensors: dict[str, Array], own: Mapping[
     if reader.used != {name for name in tensors if name.startswith(_PARAMETERS)}:
         raise ValueError("a tensor belongs to no parameter.")
     return estimator
+
+
+def _fleet(version: int, model: Model, tensors: dict[str, Array], own: Mapping[str, Any]) -> Any:
+    held = Saved(model.pop("fleet"), "fleet.")
+    mine = {name: tensors.pop(name) for name in [*tensors] if name.startswith("fleet.")}
+    estimator = rebuild(version, model, tensors, own)
+    reader = Reader({}, {})
+    parameters, form = (_read(reader, held.value(name)) for name in ("parameters", "form"))
+    held.finish()
+    kind = estimator_of("Fleet")
+    return kind.restored(estimator, parameters, form or None, Saved(mine), dict(own))
 
 
 def _series(estimator: Any, parameters: dict[str, Any], saved: Saved) -> Any:
