@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         Regressor,
     )
     from onkel.files import load
+    from onkel.fleet import Fleet
     from onkel.merging import merge
 
 __version__ = "0.1.0"
@@ -41,6 +42,7 @@ __all__ = [
     "Classifier",
     "Columns",
     "Detector",
+    "Fleet",
     "KernelClassifier",
     "KernelRegressor",
     "LinearClassifier",
@@ -62,7 +64,7 @@ __all__ = [
     "series",
     "streams",
 ]
-_ELSEWHERE = {"Columns": "columns", "load": "files", "merge": "merging"}
+_ELSEWHERE = {"Columns": "columns", "Fleet": "fleet", "load": "files", "merge": "merging"}
 """What lives elsewhere than among the estimators."""
 
 

@@ -83,6 +83,7 @@ def merge(
     ----------
     models : sequence of estimators
         One or more, fitted, of one class and equal settings. float32 beside float64 gives float64.
+        Of fleets, a key's models are merged, and keys that only one has are taken over.
     weights : sequence of float, optional
         Not negative, not all 0; used as they are. ``1/len(models)`` each if None.
     refit : bool
@@ -107,6 +108,8 @@ def merge(
     >>> bool(abs(both.predict([[1.0]]) - mean)[0] < 1e-12)
     True
     """
+    if isinstance(models, (list, tuple)) and models and hasattr(models[0], "merged_with"):
+        return models[0].merged_with(models[1:], weights, refit=refit, start=start)
     models = _checked(models)
     shares = _shares(weights, len(models))
     if not isinstance(refit, (bool, np.bool_)):

@@ -1,0 +1,203 @@
+"""Keys ranked by how unusual they are now: what a page of a fleet shows.
+
+Of each key: rows, alerts, when it was heard last, how unusual its latest rows are, and how far its
+inputs have drifted. Some numbers each, whatever the models hold.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel.fleet.groups import Key
+from onkel.fleet.keys import Keys
+
+Array = NDArray[Any]
+
+LATE = 10
+"""Rows over which "now" is taken."""
+LATEST = 64
+"""Rows of a key in one call that are looked at: what came before them has faded."""
+MOST_FEATURES = 64
+"""Drift is followed of the first so many."""
+
+
+class Ranking:
+    """How all keys are doing.
+
+    Examples
+    --------
+    >>> ranking = Ranking()
+    >>> X = np.zeros((3, 1))
+    >>> ranking.update(["a", "b", "a"], np.array([0.5, 0.001, 0.5]), np.array([0, 1, 0], bool))
+    >>> [row["key"] for row in ranking.top(2)]
+    ['b', 'a']
+    >>> ranking.top(1)[0]["alerts"], len(ranking)
+    (1, 2)
+    """
+
+    def __init__(self) -> None:
+        self._keys = Keys()
+        self._counts = np.zeros((0, 4), np.int64)
+        """Rows, alerts, the last row and the last alert (numbers of all rows)."""
+        self._levels = np.zeros((0, 2))
+        """Mean -log p of late, and the largest drift of a feature, in spreads."""
+        self._late = np.zeros((0, 0), np.float32)
+        """Means of the features of late, less their usual ones, in spreads."""
+        self.rows = 0
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    # -- following -------------------------------------------------------------------------------
+
+    def update(
+        self, keys: Any, p: Array, alert: Array, X: Array | None = None, usual: Array | None = None
+    ) -> None:
+        """Take in what was said of rows.
+
+        Parameters
+        ----------
+        keys : list or array
+            Of each row.
+        p : array
+            How rare each row is, or its rank; NaN where that is not known.
+        alert : array of bool
+        X : array, optional
+            The rows, and
+        usual : array, optional
+            the means and variances of their keys before each, [rows][2][features].
+        """
+        with self._keys.entering(keys) as numbers:
+            self._make_room()
+        alert = np.asarray(alert, bool)
+        at = self.rows + np.arange(len(numbers))
+        rows, alerts, last, alerted = self._counts.T
+        np.add.at(rows, numbers, 1)
+        np.add.at(alerts, numbers, alert)
+        np.maximum.at(last, numbers, at + 1)
+        np.maximum.at(alerted, numbers[alert], at[alert] + 1)
+        self.rows += len(numbers)
+        self._follow(numbers, _surprise(p), _drifts(X, usual))
+
+    def _make_room(self) -> None:
+        more = self._keys.room - len(self._counts)
+        if more > 0:
+            more = max(more, len(self._counts), 64)
+            self._counts = np.pad(self._counts, ((0, more), (0, 0)))
+            self._levels = np.pad(self._levels, ((0, more), (0, 0)))
+            self._late = np.pad(self._late, ((0, more), (0, 0)))
+
+    def _follow(self, numbers: Array, surprise: Array, drifts: Array | None) -> None:
+        """Move the levels of late, round by round: the first row of each key, then the second."""
+        order = np.argsort(numbers, kind="stable")
+        sorted_ = numbers[order]
+        starts = np.flatnonzero(np.diff(sorted_, prepend=-1))
+        sizes = np.diff(np.append(starts, len(order)))
+        turn = np.arange(len(order)) - np.repeat(starts, sizes)
+        rounds = turn - np.repeat(np.maximum(sizes - LATEST, 0), sizes)  # below 0: has faded
+        if drifts is not None and self._late.shape[1] != drifts.shape[1]:
+            self._late = np.zeros((len(self._counts), drifts.shape[1]), np.float32)
+        for k in range(int(min(sizes.max(initial=0), LATEST))):
+            rows = order[rounds == k]
+            self._step(numbers[rows], surprise[rows], None if drifts is None else drifts[rows])
+
+    def _step(self, numbers: Array, surprise: Array, drifts: Array | None) -> None:
+        share = 1.0 / np.minimum(np.maximum(self._counts[numbers, 0], 1), LATE)
+        known = ~np.isnan(surprise)
+        level = self._levels[numbers, 0]
+        self._levels[numbers, 0] = np.where(known, level + share * (surprise - level), level)
+        if drifts is not None:
+            late = self._late[numbers]
+            late += share[:, None].astype(np.float32) * (drifts - late)
+            self._late[numbers] = late
+            self._levels[numbers, 1] = np.abs(late).max(axis=1, initial=0.0)
+
+    # -- telling ---------------------------------------------------------------------------------
+
+    def top(
+        self, count: int = 50, by: str = "unusual", search: str = "", start: int = 0
+    ) -> list[dict[str, Any]]:
+        """Return what is known of some keys, those first that are highest.
+
+        Parameters
+        ----------
+        count, start : int
+            So many, after so many.
+        by : {"unusual", "alerts", "drift", "rows", "latest"}
+            What they are sorted by.
+        search : str
+            Only keys that contain this text, whatever its case.
+        """
+        numbers = self._found(search)
+        order = np.argsort(-self._values(by)[numbers], kind="stable")
+        return [self._told(int(n)) for n in numbers[order][start : start + count]]
+
+    def found(self, search: str = "") -> int:
+        """Return how many keys contain a text."""
+        return len(self._found(search))
+
+    def _found(self, search: str) -> Array:
+        taken = np.array(self._keys.taken(), np.int64)
+        if not search:
+            return taken
+        wanted = search.casefold()
+        return np.array([n for n in taken if wanted in str(self._keys.key(n)).casefold()], np.int64)
+
+    def _values(self, by: str) -> Array:
+        columns = {"unusual": self._levels[:, 0], "drift": self._levels[:, 1],
+                   "rows": self._counts[:, 0], "alerts": self._counts[:, 1],
+                   "latest": self._counts[:, 2]}  # fmt: skip
+        if by not in columns:
+            raise ValueError(f"by must be one of {list(columns)}; got {by!r}.")
+        return columns[by].astype(np.float64)
+
+    def _told(self, number: int) -> dict[str, Any]:
+        rows, alerts, last, alerted = self._counts[number].tolist()
+        surprise, drift = self._levels[number].tolist()
+        return {
+            "key": self._keys.key(number), "rows": rows, "alerts": alerts,
+            "last": last - 1, "last_alert": alerted - 1 if alerted else None,
+            "unusual": math.exp(-surprise), "drift": drift,
+        }  # fmt: skip
+
+    def summary(self) -> dict[str, Any]:
+        """Return the numbers of all keys together."""
+        taken = np.array(self._keys.taken(), np.int64)
+        counts, levels = self._counts[taken], self._levels[taken]
+        return {
+            "keys": len(taken), "rows": int(counts[:, 0].sum()),
+            "alerts": int(counts[:, 1].sum()), "keys_with_alerts": int((counts[:, 1] > 0).sum()),
+            "keys_unusual": int(((levels[:, 0] > UNUSUAL) & (counts[:, 0] >= LATE)).sum()),
+            "keys_drifting": int(((levels[:, 1] > DRIFTING) & (counts[:, 0] >= GROWN)).sum()),
+        }  # fmt: skip
+
+    def key(self, key: Key) -> dict[str, Any] | None:
+        """Return what is known of one key; None if nothing is."""
+        number = self._keys.number(key)
+        return None if number < 0 else self._told(number)
+
+
+UNUSUAL = -math.log(0.1)
+"""A key is unusual whose latest rows have a mean p (its logarithm's) below a tenth."""
+DRIFTING, GROWN = 1.5, 50
+"""And drifts, if a feature of its latest rows is so many spreads from its mean; one with fewer rows
+is not asked."""
+
+
+def _surprise(p: Array) -> Array:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.minimum(-np.log(np.asarray(p, np.float64)), 40.0)
+
+
+def _drifts(X: Array | None, usual: Array | None) -> Array | None:
+    """Return how far rows are from the usual means of their keys, in spreads."""
+    if X is None or usual is None or not len(usual):
+        return None
+    mean, variance = usual[:, 0, :MOST_FEATURES], usual[:, 1, :MOST_FEATURES]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        z = (X[:, :MOST_FEATURES] - mean) / np.sqrt(variance)
+    return np.clip(np.nan_to_num(z, nan=0.0), -20.0, 20.0).astype(np.float32)

@@ -1,0 +1,221 @@
+"""A store of models whose young keys are judged with the whole fleet's knowledge."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel import files, inputs
+from onkel.fleet.calls import Call
+from onkel.fleet.outputs import Verdicts
+from onkel.fleet.sharing.bands import Bands
+from onkel.fleet.sharing.usual import Usual
+from onkel.saved import Saved
+
+Array = NDArray[Any]
+
+OWN = 100.0
+"""Rows after which a key's own detector counts as much as the fleet's."""
+
+
+def check_shared(estimator: Any) -> None:
+    """Refuse models that cannot share."""
+    if not getattr(estimator, "tells_p", False):
+        raise ValueError(
+            "Fleet: share=True adds log p of the fleet's detector to that of the key's own, so "
+            f"that it needs Detector; got {type(estimator).__name__}."
+        )
+    if estimator.columns is not None:
+        raise ValueError("Fleet: share=True takes rows of numbers; columns= must be left out.")
+
+
+class Shared:
+    """Models by number, and one detector of all keys' rows.
+
+    Parameters
+    ----------
+    inner : store
+        Holds the models.
+    estimator : Detector
+        What each key begins as, and the fleet's detector, too.
+    features : int
+        In a row.
+    """
+
+    def __init__(self, inner: Any, estimator: Any, features: int) -> None:
+        self.inner, self.estimator, self.features = inner, estimator, features
+        self.usual = Usual(features, float(estimator.memory))
+        self.young = int(estimator.warmup_of(features))
+        """Keys of fewer rows are."""
+        self.bands = Bands(float(estimator.nu), self.young)
+        self.common = copy.copy(estimator).set_params(missing="error", device="cpu")
+        self.grown = np.zeros(2, np.int64)
+        """Rows of grown keys that were judged, and alerts among them."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    # -- rows ------------------------------------------------------------------------------------
+
+    def learn(self, call: Call) -> Any:
+        """Judge and learn rows; return what was asked for. Learned whole, or not at all."""
+        X = self._matrix(call)
+        weight = inputs.weights_of(call.how.get("sample_weight"), len(call))
+        asked, call.output = call.output, "verdict"
+        own = _verdicts(self.inner.learn(call))
+        Z = self.usual.followed(call.numbers, X, weight > 0)
+        fleet, ready = self._said(Z, weight)
+        return self._followed(own, fleet, weight > 0, ready).answer(asked, tells_p=True)
+
+    def _said(self, Z: Array, weight: Array) -> tuple[Array, Array]:
+        """Return log p of rows by the fleet's detector, which learns them, and if it knows any."""
+        before = getattr(self.common, "t_", 0)
+        said = self.common.predict_then_learn(Z, output="score", sample_weight=weight)
+        live = weight > 0
+        return said, before + np.cumsum(live) - live >= self.common.warmup_
+
+    def _followed(self, own: Verdicts, fleet: Array, live: Array, ready: Array) -> Verdicts:
+        """Return the verdicts on rows, young ones ranked among those of their age."""
+        bands, surprise = self.bands.of(own.age), -_joined(own, fleet)
+        for i in np.flatnonzero((own.age < self.young) & ready).tolist():
+            band, g = self.bands.each[bands[i]], float(surprise[i])
+            if live[i]:
+                own.score[i], own.limit[i], own.alert[i] = band.follow(g)
+            else:
+                _look(own, i, band, g)
+            own.rank[i] = np.exp(own.score[i])
+        early = (own.age < self.young) & ~ready
+        own.score[early], own.alert[early], own.rank[early] = 0.0, False, 1.0
+        old = (own.age >= self.young) & live
+        self.grown += [np.count_nonzero(old), np.count_nonzero(old & own.alert)]
+        return own
+
+    def look(self, call: Call) -> Any:
+        """Return what is said of rows; nothing changes. A key that is not known is a young one."""
+        X, asked, call.output = self._matrix(call), call.output, "verdict"
+        own = _verdicts(self.inner.look(call))
+        known = np.where(call.numbers >= 0, call.numbers, self._nobody(call.numbers))
+        if not len(X) or getattr(self.common, "t_", 0) < self.young:
+            return own.answer(asked, tells_p=True)
+        fleet = self.common.score_samples(self.usual.seen(known, X))
+        surprise, bands = -_joined(own, fleet), self.bands.of(own.age)
+        for i in np.flatnonzero(own.age < self.young).tolist():
+            _look(own, i, self.bands.each[bands[i]], float(surprise[i]))
+            own.rank[i] = np.exp(own.score[i])
+        return own.answer(asked, tells_p=True)
+
+    def _nobody(self, numbers: Array) -> int:
+        """Return a number that no key has."""
+        nobody = max(int(numbers.max(initial=-1)) + 1, len(self.usual.count))
+        self.usual.make_room(nobody + 1)
+        return nobody
+
+    def _matrix(self, call: Call) -> Array:
+        return call.matrix(self.estimator, np.float64, self.features)
+
+    def learn_one(self, number: int, row: Any, y: Any, time: Any) -> bool:
+        """Leave it to :meth:`learn`."""
+        return False
+
+    def look_one(self, number: int, row: Any) -> int:
+        """Return -1 for an alert, else 1."""
+        found = self.look(Call([number], np.array([number]), [row], "prediction"))
+        return int(found[0])
+
+    # -- models ----------------------------------------------------------------------------------
+
+    def put(self, models: dict[int, Any]) -> None:
+        """Let models be what these are."""
+        self.inner.put(models)
+        for number, model in models.items():
+            if model.__sklearn_is_fitted__():
+                found = model.moments_
+                self.usual.put(number, model.t_, found.mean, found.variance)
+            else:
+                self.usual.forget(np.array([number]))
+
+    def forget(self, numbers: Iterable[int]) -> None:
+        """Forget models."""
+        gone = np.array([*numbers], np.int64)
+        self.inner.forget(gone)
+        self.usual.forget(gone)
+
+    def records(self, numbers: Iterable[int]) -> list[bytes]:
+        """Return models as bytes, with what is usual for their keys."""
+        asked = [*numbers]
+        found = zip(asked, self.inner.records(asked), strict=True)
+        return [record + self.usual.record(n) if record else b"" for n, record in found]
+
+    def restore(self, numbers: Iterable[int], records: Iterable[bytes]) -> None:
+        """Let models be what records hold; a ValueError, and nothing changed, if one is none."""
+        asked, held, width = [*numbers], [*records], self.usual.width
+        told = [self.usual.read(r[-width:]) if r else None for r in held]
+        self.inner.restore(asked, [r[:-width] for r in held])
+        for number, found in zip(asked, told, strict=True):
+            if found is None:
+                self.usual.forget(np.array([number]))
+            else:
+                self.usual.put(number, *found)
+
+    def sizes(self, numbers: Array) -> Array:
+        """Return the bytes of records."""
+        found: Array = self.inner.sizes(numbers)
+        return found + self.usual.width * (found > 0)
+
+    def joined(self, numbers: Array) -> bytes:
+        """Return the records of models, one behind another."""
+        return b"".join(self.records(numbers.tolist()))
+
+    def restore_joined(self, numbers: Array, lengths: Array, data: Array) -> None:
+        """Let models be what records hold, which lie one behind another."""
+        ends = np.cumsum(lengths).tolist()
+        parts = [data[e - n : e].tobytes() for e, n in zip(ends, lengths.tolist(), strict=True)]
+        self.restore(numbers.tolist(), parts)
+
+    # -- the fleet's own knowledge ---------------------------------------------------------------
+
+    def dump(self) -> dict[str, Array]:
+        """Return what a file must hold beside the keys."""
+        parts = {"usual.": self.usual.dump(), "bands.": self.bands.dump()}
+        found = {at + name: array for at, part in parts.items() for name, array in part.items()}
+        common = np.frombuffer(files.dumps(self.common), np.uint8)
+        return {**found, "common": common, "grown": self.grown.copy()}
+
+    def restore_shared(self, saved: Saved) -> None:
+        """Be what a file holds; a ValueError if it holds no such thing."""
+        common = files.loads(saved.array("common", (None,), np.uint8).tobytes())
+        if type(common) is not type(self.common) or repr(common) != repr(self.common):
+            raise saved.refuse("common", f"must be the file of {self.common!r}")
+        if common.__sklearn_is_fitted__() and common.n_features_in_ != self.features:
+            raise saved.refuse("common", f"must take {self.features} features")
+        grown = saved.array("grown", (2,), np.int64, low=0)
+        self.usual.restore(saved.part("usual."))
+        self.bands.restore(saved.part("bands."))
+        self.common, self.grown = common, grown.copy()
+
+    def rates(self) -> tuple[float, float, dict[str, Any]]:
+        """Return alerts that were shown, rows that were judged, and the same of young keys."""
+        each = self.bands.report()
+        alerts = sum(band["alerts"] for band in each) + int(self.grown[1])
+        judged = sum(band["judged"] for band in each) + int(self.grown[0])
+        return alerts, judged, {"young": each}
+
+
+def _verdicts(found: Array) -> Verdicts:
+    score, limit, alert, rank, age = found.T.copy()
+    return Verdicts(score, limit, alert > 0, rank, age)
+
+
+def _joined(own: Verdicts, fleet: Array) -> Array:
+    """Return log p of the fleet's detector and of the keys' own, by how much each key knows."""
+    weight = own.age / (own.age + OWN)
+    return (1.0 - weight) * fleet + weight * np.nan_to_num(own.score, nan=0.0)
+
+
+def _look(own: Verdicts, i: int, band: Any, g: float) -> None:
+    said = band.log_p(g)
+    own.score[i], own.limit[i], own.alert[i] = said, band.level, said < band.level
