@@ -60,6 +60,22 @@ class Named(click.Path):
         return super().convert(value, param, ctx)
 
 
+class Size(click.ParamType):  # type: ignore[type-arg]
+    """So many bytes: a number, or a text such as 2GB."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: Any, ctx: click.Context | None) -> Any:
+        """Return the text as it came, if it is a size."""
+        from onkel.fleet.bounded import bytes_of
+
+        try:
+            bytes_of(int(value) if str(value).isdecimal() else value)
+        except ValueError:
+            self.fail(f"a size such as 500MB or 2GB is needed, and got {value!r}.", param, ctx)
+        return value
+
+
 def _option(section: str, *names: str, **kwargs: Any) -> Wrap:
     return click.option(*names, cls=Section, section=section, **kwargs)
 
@@ -215,6 +231,9 @@ detect_options: list[Wrap] = [
     _option(MODEL, "--support", type=float, metavar="SHARE",
             help="--model kernel: share of the rows that is learned from; that of the alerts by "
             "default."),
+    _option(MODEL, "--share", is_flag=True,
+            help="With --key: a key that is new starts from what is usual among all keys, so that "
+            "its first rows may be alerts, too."),
     _option(MODEL, "--learn-alerts/--no-learn-alerts", default=True, show_default=True,
             help="--model kernel: whether alerts are learned, and so become usual."),
     _option(MODEL, "--warmup", type=click.IntRange(0), metavar="ROWS",
@@ -270,7 +289,10 @@ run_options: list[Wrap] = [
     _option(STATE, "--every", type=click.FloatRange(0), default=1.0, show_default=True,
             metavar="SECONDS", help="Time between checkpoints."),
     _option(STATE, "--models-in-memory", type=click.IntRange(1), default=1000, show_default=True,
-            metavar="N", help="With --key: more of them wait on disk."),
+            metavar="N", help="With --key, of models that are no fleet: more wait on disk."),
+    _option(STATE, "--key-memory", type=Size(), default="2GB", show_default=True, metavar="SIZE",
+            help="With --key: so much of the models of all keys is held in memory, the others wait "
+            "on disk."),
     _option(STATE, "--block", type=click.IntRange(64), metavar="ROWS",
             help="Rows that are handled at once: 16384 of up to 8 columns, fewer of more; 1024 by "
             "classify and regress with --model auto."),
@@ -292,6 +314,8 @@ _LIMITS: dict[str, tuple[type, str]] = {
     ),
     "models": (int, "Models in all: 256."),
     "model-bytes": (int, "Bytes of a model and its names; beyond, it learns no more: 256 MiB."),
+    "keys": (int, "Keys of one model that has such: 1000000."),
+    "key-bytes": (int, "Bytes of its models held in memory, the others wait on disk: 2 GiB."),
     "requests-per-second": (float, "Of one client address: 5000."),
     "connections": (int, "At once, a quarter of them before a token was shown: 512."),
     "waiting": (int, "Requests that wait for the log or for a model: 1000."),

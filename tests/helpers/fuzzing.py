@@ -83,6 +83,8 @@ class Fuzzer:
             return rows if name == "X" else rows[0]
         if name in ("y", "sample_weight") and self.rng.random() < 0.7:
             return self.pick([[1, -1, 1], [0.5, 0.1, 2.0], ["a", "b", "a"]])
+        if name in ("keyed", "share") and self.rng.random() < 0.8:  # few kinds can share
+            return False
         return self.value(inner, depth + 1)
 
     def _array(self, schema, depth):

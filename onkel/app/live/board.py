@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.app.live.drift import Drift
+from onkel.fleet.view import FleetView
 
 Array = NDArray[Any]
 
@@ -101,6 +102,8 @@ class Stream:
         self.drift = Drift()
         self.alerts: deque[dict[str, Any]] = deque(maxlen=ALERTS)
         self.buckets: deque[dict[str, Any]] = deque(maxlen=BUCKETS)
+        self.keys: FleetView | None = None
+        """Of a model with keys: what is shown of them."""
         self.number = 0
         """Of the next bucket: how many there have been."""
         self.told = 0
@@ -202,6 +205,19 @@ class Board:
                 stream.alerts.append(dict(alert))
                 stream.told += 1
 
+    def show_keys(self, model: str, view: FleetView) -> None:
+        """Show the keys of a model, too."""
+        with self._guard:
+            stream = self._streams.get(model)
+            if stream is not None:
+                stream.keys = view
+
+    def keys(self, model: str) -> FleetView | None:
+        """Return what is shown of a model's keys; None if it has none."""
+        with self._guard:
+            stream = self._streams.get(model)
+            return None if stream is None else stream.keys
+
     def forget(self, model: str) -> None:
         """Show a model no longer."""
         with self._guard:
@@ -211,7 +227,13 @@ class Board:
         """Return names, tasks and numbers of examples."""
         with self._guard:
             return [
-                {"name": name, "task": s.task, "t": s.t, "marks": s.marks}
+                {
+                    "name": name,
+                    "task": s.task,
+                    "t": s.t,
+                    "marks": s.marks,
+                    "keyed": s.keys is not None,
+                }
                 for name, s in sorted(self._streams.items())
             ]
 
@@ -231,7 +253,7 @@ class Board:
                 "marks": stream.marks, "next": stream.number, "told": stream.told,
                 "speed": stream.speed(now), "numbers": dict(stream.numbers),
                 "buckets": [b for b in stream.buckets if b["number"] >= since],
-                "drift": stream.drift.table(),
+                "drift": stream.drift.table(), "keyed": stream.keys is not None,
             }  # fmt: skip
             if stream.told != told:
                 found["alerts"] = [*stream.alerts]

@@ -23,10 +23,12 @@ from onkel.app.http.encoding import encode
 from onkel.app.http.problems import Problem, busy
 from onkel.app.http.server import Server
 from onkel.app.live.board import PERIOD, Board
+from onkel.fleet.view import FleetView
 
 STATIC = Path(__file__).parent / "static"
 FILES = {
-    "page.js": "text/javascript", "charts.js": "text/javascript", "page.css": "text/css",
+    "page.js": "text/javascript", "charts.js": "text/javascript", "keys.js": "text/javascript",
+    "page.css": "text/css",
     "icon.svg": "image/svg+xml",
 }  # fmt: skip
 BOKEH = ("bokeh.min.js", "bokeh-api.min.js")
@@ -59,6 +61,8 @@ class Page:
             Route("/static/{file}", self.static),
             Route("/live", self.models),
             Route("/live/{name}", self.live),
+            Route("/live/{name}/keys", self.keys),
+            Route("/live/{name}/key", self.key),
         ]
 
     async def index(self, request: Request) -> Response:
@@ -90,6 +94,35 @@ class Page:
             raise Problem(404, "unknown_model", f"There is no model {name[:80]!r}.")
         return Streamed(self.events(name), self.room(), "text/event-stream")
 
+    def _view(self, name: str) -> FleetView:
+        found = self.board.keys(name)
+        if found is None:
+            raise Problem(404, "no_keys", f"The model {name[:80]!r} has no keys.")
+        return found
+
+    async def keys(self, request: Request) -> Response:
+        """Some keys of a model, those first that are highest."""
+        view, asked = self._view(request.path_params["name"]), request.query_params
+        by, search = asked.get("by", "unusual"), asked.get("search", "")[:200]
+        start, count = (_whole(asked, n, d, m) for n, d, m in (("start", 0, 10**9),
+                                                               ("count", 50, 500)))  # fmt: skip
+        if by not in SORTED_BY:
+            words = f"by is one of {', '.join(SORTED_BY)}; got {by[:40]!r}."
+            raise Problem(422, "bad_field", words, "by")
+        found = await asyncio.to_thread(view.table, by, search, start, count)
+        return Response(encode(found), media_type="application/json")
+
+    async def key(self, request: Request) -> Response:
+        """One key of a model, in detail."""
+        view, asked = self._view(request.path_params["name"]), request.query_params
+        key: str | int = asked.get("key", "")
+        if asked.get("kind") == "number":
+            key = _whole({"key": str(key)}, "key", 0, 2**63 - 1, -(2**63))
+        found = await asyncio.to_thread(view.key, key)
+        if found is None:
+            raise Problem(404, "unknown_key", f"There is no key {str(key)[:80]!r}.", "key")
+        return Response(encode(found), media_type="application/json")
+
     @contextlib.contextmanager
     def room(self) -> Iterator[None]:
         """Count a stream from before its first byte to its end; refuse one too many."""
@@ -118,6 +151,23 @@ class Page:
                 silent = PERIOD
             await asyncio.sleep(PERIOD)
             silent += PERIOD
+
+
+SORTED_BY = ("unusual", "alerts", "drift", "rows", "latest")
+"""What keys may be sorted by."""
+
+
+def _whole(asked: Any, name: str, default: int, most: int, least: int = 0) -> int:
+    """Return a whole number of a query."""
+    text = asked.get(name)
+    if text is None:
+        return default
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdecimal() and len(digits) < 20):
+        raise Problem(422, "bad_field", f"{name} is a whole number; got {text[:40]!r}.", name)
+    if not least <= int(text) <= most:
+        raise Problem(422, "bad_field", f"{name} lies between {least} and {most}.", name)
+    return int(text)
 
 
 def is_public(path: str) -> bool:

@@ -13,8 +13,10 @@ import numpy as np
 
 from onkel.app.errors import UsageProblem
 from onkel.app.live.board import PERIOD, Block, Board
+from onkel.app.run.fleets import Keyed
 from onkel.app.run.series import parted
 from onkel.app.run.session import Session
+from onkel.fleet.view import FleetView
 from onkel.judge import Marks, marks_of_labels, marks_of_numbers, worst
 
 TASKS = {"detect": "novelty", "classify": "classification", "regress": "regression"}
@@ -43,6 +45,10 @@ class Live:
         if session.last is None or session.last is self._seen:
             return
         self._seen = session.last
+        if isinstance(session.models, Keyed) and self.board.keys(self.name) is None:
+            names = list(session.source.schema.features)
+            view = FleetView(session.models.fleet, session.models.ranking, names)
+            self.board.show_keys(self.name, view)
         block, columns = session.last
         task = TASKS[session.settings.task]
         drawn = marks(task, columns) if columns else Marks()
@@ -53,7 +59,7 @@ class Live:
             Block(task, len(block.rows), drawn.value, drawn.limit, drawn.mark, X, names, numbers),
         )
         if task == "novelty" and columns:
-            self._alerts(block.rows, columns)
+            self._alerts(block, columns)
 
     def _numbers(self, session: Session) -> dict[str, Any]:
         """Return the numbers of the page; those that cost something now and then only."""
@@ -71,21 +77,25 @@ class Live:
             found["members"] = session.counters.members
             found["weights"] = [round(w, 3) for w in session.counters.weighing]
         now, model = time.monotonic(), session.models.newest()
-        if now >= self._next and model is not None and model.__sklearn_is_fitted__():
+        if isinstance(session.models, Keyed) and now >= self._next:
+            self._next = now + 10 * PERIOD
+            found["keys"] = len(session.models)
+        elif now >= self._next and model is not None and model.__sklearn_is_fitted__():
             self._next = now + PERIOD
             found["terms"] = int(parted(model)[0].n_terms_)
             found["warmup"] = getattr(parted(model)[0], "warmup_", None)
             found["leads"] = session.in_words()
         return found
 
-    def _alerts(self, rows: Any, columns: dict[str, Any]) -> None:
+    def _alerts(self, block: Any, columns: dict[str, Any]) -> None:
         """Show the alerts of a block that are farthest below their thresholds."""
         score, limit = (np.asarray(columns[n], float) for n in ("score", "threshold"))
         for i in sorted(worst(score, limit, np.asarray(columns["alert"], bool), SHOWN)):
             self.board.alert(
                 self.name,
                 {
-                    "t": int(rows[i]) + 1,
+                    "t": int(block.rows[i]) + 1,
+                    **({} if block.keys is None else {"key": block.keys[i]}),
                     "score": float(score[i]),
                     "threshold": float(limit[i]),
                     "sentence": columns["why"][i],

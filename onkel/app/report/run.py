@@ -13,6 +13,7 @@ from bokeh.resources import Resources
 from numpy.typing import NDArray
 
 import onkel
+from onkel.app.report import keys
 from onkel.app.report.figures import (
     BLUE,
     RED,
@@ -26,11 +27,13 @@ from onkel.app.report.figures import (
 )
 from onkel.app.report.style import STYLE, opening
 from onkel.app.run import lost
+from onkel.app.run.fleets import Keyed
 from onkel.app.run.progress import told
 from onkel.app.run.session import Session
 from onkel.app.run.settings import RunSettings
 from onkel.app.run.tables import by_kind
 from onkel.explain import one_in
+from onkel.fleet.view import FleetView
 
 Array = NDArray[Any]
 
@@ -74,7 +77,8 @@ def page(session: Session) -> str:
         task=session.settings.task, style=STYLE,
         library=Resources(mode="inline", components=["bokeh"]).render_js(),
         title=_title(session), lead=_lead(session), tiles=_tiles(session),
-        sections="\n".join([*sections, _alerts(session)]), settings=_settings(session),
+        sections="\n".join([*sections, _keys(session), _alerts(session)]),
+        settings=_settings(session),
         version=onkel.__version__, script=script,
     )  # fmt: skip
 
@@ -255,6 +259,14 @@ def _figure(
     shapes = {"solid": "line", "dashed": "dash"}
     keys = tuple((shapes[dash], color, name) for name, (_, color, dash) in lines.items())
     return Drawing(plot, keys)
+
+
+def _keys(session: Session) -> str:
+    if not isinstance(session.models, Keyed):
+        return ""
+    names = list(session.source.schema.features)
+    view = FleetView(session.models.fleet, session.models.ranking, names)
+    return keys.section(view, len(session.models))
 
 
 def _alerts(session: Session) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 
 from onkel.app.disk import InUse, holds, lock_folder, private_folder
 from onkel.app.errors import OutputProblem, StateProblem
+from onkel.app.run.fleets import NOTE, model_of_record
 from onkel.app.run.ledger import Checkpoint, Kept, Ledger
 from onkel.app.run.outputs import check_written, is_gone
 from onkel.app.run.store import Place, Store, model_files, read
@@ -74,7 +75,7 @@ class State:
         problems = []
         for kept in self._ledger.found:
             try:
-                self._check(kept.checkpoint, kept.places)
+                self._check(kept)
             except StateProblem as problem:
                 problems.append(str(problem))
                 continue
@@ -92,17 +93,26 @@ class State:
         elif problems:
             raise StateProblem(problems)
 
-    def _check(self, checkpoint: Checkpoint, places: dict[str, Place]) -> None:
+    def _check(self, kept: Kept) -> None:
+        checkpoint, models = kept.checkpoint, kept.models()
         for name, size in checkpoint.outputs.items():
             path = self.folder / name  # an absolute name stays what it is
             if not (self._output_lost and is_gone(path)):
                 check_written(path, size, checkpoint.ends[name])
         sizes = {g: path.stat().st_size for g, path in model_files(self.folder).items()}
-        for place in places.values():
+        for place in kept.places.values():
             if sizes.get(place.generation, -1) < place.offset + place.length:
                 raise StateProblem(f"{self.folder / place.file} is damaged or missing.")
-        if len(places) == 1:
-            model_of(self.folder, *places.values())
+        if len(models) == 1:
+            self.model_at(*models.values())
+
+    def model_at(self, place: Place) -> Any:
+        """Return a model, or raise StateProblem where its bytes are damaged."""
+        data, note = read(self.folder, place), self.meta(NOTE)
+        try:
+            return loads(data) if note is None else model_of_record(note, data)
+        except ValueError as error:
+            raise StateProblem(f"{self.folder / place.file} is damaged: {error}") from None
 
     # -- the settings --------------------------------------------------------------------------
 
@@ -165,12 +175,3 @@ class State:
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
-
-
-def model_of(folder: Path, place: Place) -> Any:
-    """Return a model, or raise StateProblem where its bytes are damaged."""
-    data = read(folder, place)
-    try:
-        return loads(data)
-    except ValueError as error:
-        raise StateProblem(f"{folder / place.file} is damaged: {error}") from None

@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from onkel.app.errors import StateProblem
-from onkel.app.run.checkpoint import State, model_of
+from onkel.app.run.checkpoint import State
 from onkel.app.run.counters import Counters
 from onkel.app.run.ledger import Checkpoint, Kept
 from onkel.app.run.series import parted
@@ -47,7 +47,7 @@ def _told(state: State) -> dict[str, Any]:
         raise StateProblem(f"{state.folder} holds no state of a run.")
     whole, wrong = state.newest_whole()
     last = whole or next(iter(state.kept()), Kept(Checkpoint(), {}))
-    found, places = last.checkpoint, last.places
+    found, places = last.checkpoint, last.models()
     counters = Counters.from_dict(found.counters) if found.counters else Counters()
     task, known = settings["task"], {f.name for f in fields(RunSettings)}
     promised = RunSettings(**{n: v for n, v in settings.items() if n in known}).promised
@@ -69,7 +69,7 @@ def _columns(memo: dict[str, Any] | None) -> dict[str, list[str]]:
 
 
 def _model(state: State, places: dict[str, Any]) -> dict[str, Any]:
-    model = model_of(state.folder, *places.values())
+    model = state.model_at(*places.values())
     report, (_, lags) = model.diagnostics_, parted(model)
     shown = {name: report[name] for name in _SHOWN if name in report}
     return shown if lags is None else {**shown, "season": lags.season_ or "none found"}

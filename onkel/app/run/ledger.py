@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from onkel.app.disk import RUN, claim, private_database
 from onkel.app.errors import OutputProblem, StateProblem
-from onkel.app.run.store import Place, model_files
+from onkel.app.run.store import WHOLE, Place, model_files
 
 NAME = "state.sqlite"
 FORMAT = 2
@@ -60,6 +60,10 @@ class Kept:
 
     checkpoint: Checkpoint
     places: dict[str, Place]
+
+    def models(self) -> dict[str, Place]:
+        """Return where models lie, and nothing else."""
+        return {key: place for key, place in self.places.items() if key != WHOLE}
 
 
 class Ledger:

@@ -16,13 +16,15 @@ from onkel.app.errors import OutputProblem, SourceProblem, UsageProblem
 from onkel.app.run import target
 from onkel.app.run.checkpoint import State
 from onkel.app.run.counters import Counters
+from onkel.app.run.fleets import NOTE, Keyed, check_shared, is_fleet
 from onkel.app.run.hints import hints
 from onkel.app.run.outputs import FileSink, Sink, StdoutSink
 from onkel.app.run.precision import precision_of
-from onkel.app.run.series import is_asked, model_of, of_table
+from onkel.app.run.series import is_asked, lags_of, model_of, of_table
 from onkel.app.run.session import Session, Sinks
 from onkel.app.run.settings import RunSettings, memory_of
 from onkel.app.run.store import Models, Store
+from onkel.app.run.tables import plan_of
 from onkel.streams.sources import (
     Block,
     Reading,
@@ -118,14 +120,31 @@ def prepare(
     if state is not None and lost:
         state.give_up_lost()
     sinks = _sinks(options, state, stack)
-    columns = len(source.schema.features)
-    make = partial(model_of, settings, columns)
-    models = Models(make, _store(state, stack), options["models_in_memory"])
+    models = _models(settings, source.schema, state, stack, options)
     counters = Counters.from_dict(state.last.counters) if state else Counters()
     return Session(
         settings, source, models, sinks, state, counters, options["strict"], options["every"],
         options["stop_after"], hints=hints(source, first),
     )  # fmt: skip
+
+
+def _models(
+    settings: RunSettings, schema: Schema, state: State | None, stack: contextlib.ExitStack,
+    options: dict[str, Any],
+) -> Models | Keyed:  # fmt: skip
+    """Return who keeps the models: a fleet where that is possible, else single ones by key."""
+    columns, store = len(schema.features), _store(state, stack)
+    lags = lags_of(settings, columns)
+    note = state.meta(NOTE) if state is not None and state.last.generation else None
+    begun = state is not None and bool(state.last.generation)
+    fits = is_fleet(settings, schema, lags, plan_of(settings, schema))
+    if settings.share:
+        check_shared(settings, schema, fits)
+    if note is not None or (fits and not begun):
+        folder = None if state is None else str(state.folder)
+        return Keyed(settings, store, options["key_memory"], folder, note)
+    make = partial(model_of, settings, columns)
+    return Models(make, store, options["models_in_memory"])
 
 
 def _identity(settings: RunSettings, reading: Reading, options: dict[str, Any]) -> dict[str, Any]:

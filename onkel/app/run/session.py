@@ -18,7 +18,8 @@ import numpy as np
 from onkel.app.errors import RunError, SourceProblem
 from onkel.app.run.checkpoint import State
 from onkel.app.run.counters import FIRST, Counters
-from onkel.app.run.counting import COUNTINGS, Finish
+from onkel.app.run.counting import COUNTINGS, Counting, Finish
+from onkel.app.run.fleets import NOTE, FleetAlerts, Keyed
 from onkel.app.run.ledger import Checkpoint
 from onkel.app.run.outputs import FileSink, Sink, header, lines
 from onkel.app.run.series import parted
@@ -27,6 +28,9 @@ from onkel.app.run.sifting import Sifted, sift
 from onkel.app.run.store import Models
 from onkel.app.run.tables import by_kind
 from onkel.streams.sources import Block, Source, SourceError, ahead, without
+
+LONG, SHARE = 0.25, 4.0
+"""A checkpoint that took more seconds than this is followed by so many times as long without."""
 
 
 @dataclass
@@ -68,7 +72,7 @@ class Session:
 
     settings: RunSettings
     source: Source
-    models: Models
+    models: Models | Keyed
     sinks: Sinks
     state: State | None = None
     counters: Counters = field(default_factory=Counters)
@@ -83,11 +87,14 @@ class Session:
 
     def __post_init__(self) -> None:
         schema = self.source.schema
-        self.counting = COUNTINGS[self.settings.task](self.settings, schema, self.counters)
+        keyed = isinstance(self.models, Keyed)
+        counting = FleetAlerts if keyed else COUNTINGS[self.settings.task]
+        self.counting: Counting = counting(self.settings, schema, self.counters)
         self._position = self.state.last.position if self.state else None
         self._saved, self._heard, self._dirty = time.monotonic(), time.monotonic(), False
         self._writer = ThreadPoolExecutor(1, "onkel-writer")
         self._written: Future[None] | None = None
+        self._pause = 0.0
 
     @property
     def fields(self) -> list[str]:
@@ -132,7 +139,8 @@ class Session:
         if block is None:
             self._settle()
             self._watch()
-        if self.state is not None and self._dirty and now - self._saved >= self.every:
+        due = max(self.every, self._pause)
+        if self.state is not None and self._dirty and now - self._saved >= due:
             self.save()
 
     def _watch(self) -> None:
@@ -154,12 +162,17 @@ class Session:
         self._settle()
         if self.state is None or not self._dirty:
             return
+        begun = time.monotonic()
         self.models.flush()
         self.models.compact()
+        if isinstance(self.models, Keyed) and self.state.meta(NOTE) != self.models.note():
+            self.state.note(NOTE, self.models.note())
         files = self.sinks.files()
         lengths, ends = {f.name: f.sync() for f in files}, {f.name: f.end() for f in files}
         self.state.commit(Checkpoint(self._position, self.counters.to_dict(), lengths, ends))
-        self._saved, self._dirty = time.monotonic(), False
+        now = time.monotonic()
+        self._pause = SHARE * (now - begun) if now - begun > LONG else 0.0
+        self._saved, self._dirty = now, False
 
     # -- one block -----------------------------------------------------------------------------
 
@@ -213,6 +226,10 @@ class Session:
         """
         if not len(block.rows):
             return block, dict
+        if isinstance(self.models, Keyed):
+            self.models.fetch(block.keys or [])
+            found = sift(self.counting, self.models, block)
+            return without(block, found.refused), found.finish
         if block.keys is None:
             found = sift(self.counting, self.models.get(""), block)
             return without(block, found.refused), found.finish

@@ -82,6 +82,8 @@ class RunSettings:
     threads: int | None = None
     block: int | None = None
     explain: str = "auto"
+    share: bool = False
+    """With keys: whether new ones start from what is usual among all."""
     everything: bool = False
     """Whether all rows go to the output, not alerts alone."""
     output_format: str = "jsonl"

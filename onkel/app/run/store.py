@@ -8,19 +8,19 @@ import re
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from onkel.app.disk import new_private, open_private, sync_folder
 from onkel.app.errors import OutputProblem, StateProblem
 from onkel.files import dumps, loads
 
+WHOLE = "\0fleet"
+"""Stands among the keys for what a fleet has learned from all of them."""
 _NAMED = re.compile(r"models-([1-9]\d*)\.onkel")
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Where a model lies, and a checksum of its bytes."""
 
     generation: int
@@ -69,6 +69,25 @@ class Store:
             raise OutputProblem(f"{path}: cannot be written: {error.strerror}.") from None
         self.places[key] = self.changed[key] = place
         self._end += len(data)
+
+    def put_all(self, keys: list[str], records: list[bytes]) -> None:
+        """Write models to the present generation's file, all in one piece."""
+        generation, at = self.generation + 1, self._end
+        found = {}
+        for key, data in zip(keys, records, strict=True):
+            found[key] = Place(generation, at, len(data), zlib.crc32(data))
+            at += len(data)
+        name = f"models-{generation}.onkel"
+        try:
+            file = self._opened(name)
+            file.seek(self._end)
+            file.write(b"".join(records))
+        except OSError as error:
+            path = self.folder / name
+            raise OutputProblem(f"{path}: cannot be written: {error.strerror}.") from None
+        self.places.update(found)
+        self.changed.update(found)
+        self._end = at
 
     def _opened(self, name: str) -> BinaryIO:
         if self._file is None:

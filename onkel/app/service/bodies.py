@@ -40,6 +40,16 @@ class Create(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call-a
     """In the place of a kind: the model that tunes itself for it."""
     parameters: dict[str, Any] = {}
     features: list[str] | None = None
+    keyed: bool = False
+    """Whether there is a model of this kind for each key."""
+    share: bool = False
+    """With keys: whether new ones start from what is usual among all."""
+
+
+class Forget(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call-arg, unused-ignore]
+    """Keys that are to be forgotten."""
+
+    keys: list[Whole | str]
 
 
 class Batch(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call-arg, unused-ignore]
@@ -51,6 +61,7 @@ class Batch(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call-ar
     time: list[float | str] | None = None
     classes: list[Label] | None = None
     output: str | None = None
+    keys: list[Whole | str] | None = None
 
 
 class Line(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call-arg, unused-ignore]
@@ -60,6 +71,7 @@ class Line(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call-arg
     y: Target | None = None
     weight: float | None = None
     time: float | str | None = None
+    key: Whole | str | None = None
 
 
 class Question(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call-arg, unused-ignore]
@@ -68,6 +80,7 @@ class Question(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call
     x: Row
     top: Whole = 5
     target: Whole = 0
+    key: Whole | str | None = None
 
 
 # Most rows are numbers alone, and are read as such first: quicker, and -0 stays what it is.
@@ -132,6 +145,12 @@ class Entry(msgspec.Struct, omit_defaults=True):  # type: ignore[call-arg, unuse
     """Those that were refused, as far as no record before says so."""
     replaces: int = 0
     """The model, set aside, in whose place an imported one comes."""
+    keyed: bool = False
+    """Of a new model: whether it has keys."""
+    keys: list[Whole | str] | None = None
+    """Of the rows, or those that are to be forgotten."""
+    share: bool = False
+    """Of a new model with keys: whether they share."""
 
     @property
     def count(self) -> int:
@@ -148,7 +167,7 @@ class Entry(msgspec.Struct, omit_defaults=True):  # type: ignore[call-arg, unuse
 T = TypeVar("T")
 _ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {
-    kind: msgspec.json.Decoder(kind) for kind in (Create, *ANY, *ANY.values())
+    kind: msgspec.json.Decoder(kind) for kind in (Create, Forget, *ANY, *ANY.values())
 }
 _AT = re.compile(r" - at `(.*)`$")
 _BYTE = re.compile(r"\(byte (\d+)\)")
@@ -196,7 +215,8 @@ def read_lines(body: bytes, limits: Limits, mixed: bool = False) -> Batch:
             _check_once(line)
     columns = [_column(found, name) for name in ("y", "weight", "time")]
     kind = Batch if type(found[0]) is Line else AnyBatch
-    return kind([line.x for line in found], *columns)
+    y, weight, time = columns
+    return kind([line.x for line in found], y, weight, time, keys=_column(found, "key"))
 
 
 def _line(kind: type, number: int, line: bytes) -> Any:
@@ -324,8 +344,8 @@ def entry_of(batch: Batch, op: str, model: int, names: list[str] | None, limits:
     """Return a batch as the log holds it, checked as far as that goes without the model."""
     _check_count(len(batch.X), limits)
     entry = Entry(op, model, y=batch.y, sample_weight=batch.sample_weight, time=batch.time)
-    entry.classes, entry.output = batch.classes, batch.output
-    for name in ("y", "sample_weight", "time"):
+    entry.classes, entry.output, entry.keys = batch.classes, batch.output, batch.keys
+    for name in ("y", "sample_weight", "time", "keys"):
         values = getattr(batch, name)
         if values is not None and len(values) != len(batch.X):
             words = f"{name} has {len(values)} values for {len(batch.X)} rows."

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from onkel import judge
 from onkel.app.http.encoding import encode
 from onkel.app.http.problems import Problem
-from onkel.app.service import tables
+from onkel.app.service import fleets, tables
 from onkel.app.service.bodies import Entry
 from onkel.app.service.keys import Remembered
 from onkel.app.service.specs import REFUSALS
@@ -48,6 +50,8 @@ def rows_of(estimator: Any, entry: Entry, names: list[str] | None) -> Any:
 def learn(estimator: Any, entry: Entry, names: list[str] | None, rows: Any) -> Answer:
     """Predict, then learn; return what the caller asked for, and what the page draws."""
     task = estimator.task
+    if fleets.is_fleet(estimator):
+        return _fleet_learn(estimator, entry, names, rows)
     X = rows if isinstance(rows, Encoded) else judge.named(estimator, rows, names)
     how: dict[str, Any] = {"sample_weight": entry.sample_weight, "time": entry.time}
     if task == "classification":
@@ -56,6 +60,14 @@ def learn(estimator: Any, entry: Entry, names: list[str] | None, rows: Any) -> A
     output = output_of(task, entry)
     try:
         return judge.answer(estimator, X, y, output, **how)
+    except REFUSALS as error:
+        raise refused(error) from error
+
+
+def _fleet_learn(fleet: Any, entry: Entry, names: list[str] | None, rows: Any) -> Answer:
+    output = output_of(fleet.task, entry)
+    try:
+        return fleets.learn(fleet, entry, names, rows, output)
     except REFUSALS as error:
         raise refused(error) from error
 
@@ -71,12 +83,14 @@ def predict(estimator: Any, entry: Entry, names: list[str] | None = None) -> Ans
     check_learned(estimator)
     output, rows = output_of(estimator.task, entry), rows_of(estimator, entry, names)
     try:
+        if fleets.is_fleet(estimator):
+            return fleets.predict(estimator, entry, rows, output)
         return judge.predicted(estimator, rows, output)
     except REFUSALS as error:
         raise refused(error) from error
 
 
-def explain(estimator: Any, entry: Entry, top: int, target: int) -> dict[str, Any]:
+def explain(estimator: Any, entry: Entry, top: int, target: int, key: Any = None) -> dict[str, Any]:
     """Return why the one row of an entry gets its score."""
     check_learned(estimator)
     row = tables.row_of(estimator, entry)
@@ -84,6 +98,8 @@ def explain(estimator: Any, entry: Entry, top: int, target: int) -> dict[str, An
     if estimator.task != "regression" and target:
         raise Problem(422, "bad_field", "target is for regression with several targets.", "target")
     try:
+        if fleets.is_fleet(estimator):
+            return fleets.explain(estimator, key, row, top, **extra)
         found: dict[str, Any] = estimator.explain(row, top=top, **extra).to_dict()
     except (*REFUSALS, IndexError) as error:
         raise refused(error, "x") from error
@@ -94,6 +110,10 @@ def learned(
     estimator: Any, entry: Entry, names: list[str] | None, position: int
 ) -> tuple[bytes, Answer, Any]:
     """Learn a record; return the body of its answer, what the page draws, and the rows."""
+    if entry.op == "forget":
+        count = fleets.forget(estimator, entry.keys or [])
+        body = encode({"position": position, "forgotten": count, "keys": len(estimator)})
+        return body, Answer(np.zeros(0), {}), []
     rows = rows_of(estimator, entry, names)
     said = learn(estimator, entry, names, rows)
     wanted = said if entry.op == "predict-then-learn" else None

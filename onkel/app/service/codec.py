@@ -7,6 +7,7 @@ from typing import Any
 from onkel import files
 from onkel.app.http.problems import Problem
 from onkel.app.service.specs import KINDS, check_size
+from onkel.fleet import Fleet
 
 
 def dumps(estimator: Any) -> bytes:
@@ -44,6 +45,9 @@ def received(data: bytes) -> Any:
             "service does not do that. Make the rows wider yourself (onkel.series.Lags), and send "
             "its estimator: onkel.load(file).estimator.save(...).",
         )  # fmt: skip
+    if isinstance(estimator, Fleet):
+        _check_sizes(estimator.estimator, "parameters")
+        return estimator
     if type(estimator).__name__ not in KINDS:
         raise Problem(422, "bad_file", f"The file must hold one of {list(KINDS)}.")
     _check_sizes(estimator, "parameters")

@@ -20,7 +20,7 @@ import msgspec
 from onkel.app.http.encoding import encode
 from onkel.app.http.problems import Problem, busy
 from onkel.app.live.board import Board
-from onkel.app.service import calls, replay
+from onkel.app.service import calls, fleets, replay
 from onkel.app.service.bodies import Entry
 from onkel.app.service.committer import Committer, Waiting
 from onkel.app.service.keeper import Keeper
@@ -64,7 +64,7 @@ class Engine:
         self.pool = ThreadPoolExecutor((os.cpu_count() or 1) + 2, thread_name_prefix="onkel")
         self.state = Folder(folder)
         try:
-            self.keeper = Keeper(self.state, self.models, self.keys)
+            self.keeper = Keeper(self.state, self.models, self.keys, self.limits.key_bytes)
             start = Start(self.keeper, self._apply, self.pool)
             start.run()
         except BaseException:
@@ -143,10 +143,14 @@ class Engine:
             self._check_change(entry)
             place = self._places.take(entry)
         with place:
+            record = _record(entry)
+            slot = self.models.slots.get(entry.model)
+            if slot is not None:
+                slot.logged += len(record)
             self._committer.submit(
                 Waiting(
                     entry.model,
-                    _record(entry),
+                    record,
                     lambda position: self._durable(position, entry, made, place),
                     lambda error: place.fail(_storage(error)),
                 )
@@ -187,7 +191,9 @@ class Engine:
         if entry.op == "delete":
             return
         self._check_room(slot)
-        if slot.bytes > self.limits.model_bytes:
+        if fleets.is_fleet(slot.estimator):
+            fleets.check_room(slot.estimator, entry, self.limits)
+        elif slot.bytes > self.limits.model_bytes:
             words = f"This model has grown to {slot.bytes} bytes and learns no more."
             raise Problem(409, "model_too_large", words, limit=self.limits.model_bytes)
         self._check_classes(slot, entry)
@@ -209,7 +215,10 @@ class Engine:
     def _check_classes(self, slot: Slot, entry: Entry) -> None:
         if slot.estimator.task != "classification":
             return
-        known = set(getattr(slot.estimator, "class_count_", ()))
+        if fleets.is_fleet(slot.estimator):
+            known = set(slot.estimator.classes_.tolist())
+        else:
+            known = set(getattr(slot.estimator, "class_count_", ()))
         labels = known.union(v for v in entry.y or () if not isinstance(v, list))
         if len(labels.union(entry.classes or ())) > self.limits.classes:
             words = f"A classifier may know {self.limits.classes} labels here."
@@ -319,7 +328,8 @@ class Engine:
 
     def _make(self, position: int, entry: Entry, made: Any) -> Remembered:
         estimator = replay.made(entry) if made is None else made
-        kind = type(estimator).__name__
+        self.keeper.fit(estimator)
+        kind = replay.kind_of(estimator)
         slot = Slot(replay.spec_of(position, entry, kind), estimator, self.pool)
         body = encode({"position": position, "name": entry.name, "kind": kind})
         with self.models.guard:

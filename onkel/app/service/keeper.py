@@ -15,8 +15,13 @@ from onkel.app.service.models import Models
 from onkel.app.service.replay import Notes, revived, words_of
 from onkel.app.service.slots import Slot, Spec
 from onkel.app.service.snapshots import Folder, Saved
+from onkel.fleet import Fleet
 
 _LOG = logging.getLogger("onkel.service")
+
+
+LARGE = 2**25
+"""Files of models with keys from this size on are written less often than the log is cut."""
 
 
 class NotReadBack(RuntimeError):
@@ -31,10 +36,13 @@ class Keeper:
     state : Folder
     models : Models
     keys : Keys
+    key_bytes : int
+        Of a model with keys that are held in memory.
     """
 
-    def __init__(self, state: Folder, models: Models, keys: Keys) -> None:
+    def __init__(self, state: Folder, models: Models, keys: Keys, key_bytes: int = 2**31) -> None:
         self.state = state
+        self.key_bytes = key_bytes
         self.models = models
         self.keys = keys
         self.snapshots = 0
@@ -126,6 +134,8 @@ class Keeper:
     def _save(self, slot: Slot) -> Saved | None:
         """Write a model's file, as it is after all that was logged before; None if that fails."""
         id = slot.spec.id
+        if self._by_tail(slot):
+            return None
         try:
             position, data = slot.do(lambda: _dumped(slot)).result()
             if data is None:
@@ -138,7 +148,22 @@ class Keeper:
             self._not_saved(slot, error)
             return None
         self.unsaved.pop(id, None)
+        slot.logged = 0
         return Saved(slot.spec, position, file)
+
+    def _by_tail(self, slot: Slot) -> bool:
+        """Whether the log of a large model with keys is kept for now: less than a new file."""
+        saved = self.files.get(slot.spec.id)
+        if not isinstance(slot.estimator, Fleet) or saved is None or not saved.file or slot.failed:
+            return False
+        size = self.state.size_of(saved.file)
+        return size > LARGE and slot.logged < size / 2
+
+    def fit(self, estimator: Any) -> Any:
+        """Let a model with keys hold no more in memory than it may; return it."""
+        if isinstance(estimator, Fleet):
+            estimator.hold(self.key_bytes, str(self.state.folder))
+        return estimator
 
     def _read_back(self, file: str, data: bytes) -> None:
         """Load what was written, and see that the same bytes would be written again."""
@@ -189,7 +214,8 @@ class Keeper:
         tail = self.state.tail(saved)
         notes.add(tail)
         data = self.state.model_bytes(saved.file) if saved.file else None
-        return revived(lambda: _loaded(data), tail, saved.spec, notes, self.keys.add)
+        found = revived(lambda: _loaded(data), tail, saved.spec, notes, self.keys.add)
+        return self.fit(found)
 
     def rebuilt(self, slot: Slot, before: int) -> Any:
         """Return a model that is in use as it was before a record, from the disk."""
@@ -204,7 +230,7 @@ class Keeper:
         notes.add(records)  # later ones, too: they may tell of earlier ones
         notes.decided[id] = before
         records = [r for r in records if r.position < before]
-        return revived(lambda: _loaded(data), records, slot.spec, notes)
+        return self.fit(revived(lambda: _loaded(data), records, slot.spec, notes))
 
 
 def _loaded(data: bytes | None) -> Any:

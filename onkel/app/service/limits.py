@@ -34,6 +34,10 @@ class Limits:
     models: int = 256
     model_bytes: int = 256 * MIB
     """A model that has grown beyond it learns no more."""
+    keys: int = 1_000_000
+    """Of one model that has keys."""
+    key_bytes: int = 2048 * MIB
+    """Of its models that are held in memory; those of idle keys wait on the disk."""
     requests_per_second: float = PER_SECOND
     """Of one client address, on average; as many may come at once."""
     connections: int = CONNECTIONS

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from onkel import __version__
-from onkel.app.service.bodies import ANY, KEY, NAME, Create
+from onkel.app.live.page import SORTED_BY
+from onkel.app.service.bodies import ANY, KEY, NAME, Create, Forget
 from onkel.app.service.limits import Limits
 from onkel.app.service.specs import KINDS, TASKS
 from onkel.judge import OUTPUTS
@@ -64,13 +65,33 @@ _OUTPUT: Doc = {
 }  # fmt: skip
 
 
+_BY: Doc = {
+    "name": "by", "in": "query", "required": False,
+    "schema": {"type": "string", "enum": [*SORTED_BY], "default": "unusual"},
+}  # fmt: skip
+_SEARCH: Doc = {
+    "name": "search", "in": "query", "required": False,
+    "description": "Only keys that contain this text", "schema": {"type": "string"},
+}  # fmt: skip
+_START, _COUNT = (
+    {"name": name, "in": "query", "required": False,
+     "schema": {"type": "integer", "minimum": 0, "maximum": most, "default": default}}
+    for name, default, most in (("start", 0, 10**9), ("count", 50, 500))
+)  # fmt: skip
+_ONE: Doc = {"name": "key", "in": "query", "required": True, "schema": {"type": "string"}}
+_ONE_KIND: Doc = {
+    "name": "kind", "in": "query", "required": False,
+    "description": "number: the key is a whole number", "schema": {"type": "string"},
+}  # fmt: skip
+
+
 def document(limits: Limits) -> Doc:
     """Return the OpenAPI document.
 
     Examples
     --------
     >>> len(document(Limits())["paths"])
-    10
+    13
     """
     return {
         "openapi": "3.1.0",
@@ -95,7 +116,7 @@ def document(limits: Limits) -> Doc:
 @cache
 def _schemas() -> Doc:
     _, found = msgspec.json.schema_components(
-        [Create, *ANY.values()], ref_template="#/components/schemas/{name}"
+        [Create, Forget, *ANY.values()], ref_template="#/components/schemas/{name}"
     )
     for plain, kind in ANY.items():
         found[plain.__name__] = found.pop(kind.__name__)
@@ -133,6 +154,18 @@ def _paths() -> Doc:
             "Predict each row, then learn it", ["Batch", "Line"], batch, "Predicted"
         ),
         "/models/{name}/explain": _post("Say why one row gets its score", ["Question"]),
+        "/models/{name}/keys": {
+            "parameters": [_NAME],
+            "get": _operation(
+                "The keys of a model that has such, those first that are highest",
+                extra=[_BY, _SEARCH, _START, _COUNT],
+            ),
+        },
+        "/models/{name}/key": {
+            "parameters": [_NAME],
+            "get": _operation("One key of a model, in detail", extra=[_ONE, _ONE_KIND]),
+        },
+        "/models/{name}/forget": _post("Forget keys", ["Forget"], [_KEY]),
         "/models/{name}/file": {
             "parameters": [_NAME],
             "get": _operation("The model's file", answer="application/octet-stream"),

@@ -21,6 +21,7 @@ from onkel.app.service.log import Record
 from onkel.app.service.places import MAKING
 from onkel.app.service.slots import Spec
 from onkel.app.service.specs import build
+from onkel.fleet import Fleet
 
 NOTE = "note"
 _ENTRY = msgspec.msgpack.Decoder(Entry)
@@ -83,7 +84,13 @@ def made(entry: Entry) -> Any:
     """Return the estimator of a record that brings one."""
     if entry.file:
         return codec.loads(entry.file)
-    return build(entry.kind, parameters_of(entry))
+    model = build(entry.kind, parameters_of(entry))
+    return Fleet(model, share=entry.share) if entry.keyed else model
+
+
+def kind_of(estimator: Any) -> str:
+    """Return what a model is; of one with keys, what each of them has."""
+    return type(estimator.estimator if isinstance(estimator, Fleet) else estimator).__name__
 
 
 def parameters_of(entry: Entry) -> dict[str, Any]:
@@ -93,7 +100,9 @@ def parameters_of(entry: Entry) -> dict[str, Any]:
 
 def spec_of(position: int, entry: Entry, kind: str) -> Spec:
     """Return what a record that brings a model says of it."""
-    return Spec(entry.model, entry.name, kind, parameters_of(entry), entry.features, position)
+    return Spec(
+        entry.model, entry.name, kind, parameters_of(entry), entry.features, position, entry.keyed
+    )
 
 
 def words_of(error: BaseException) -> str:

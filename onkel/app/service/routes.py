@@ -17,13 +17,15 @@ from onkel.app.http.answers import Large
 from onkel.app.http.counts import Requests
 from onkel.app.http.encoding import encode
 from onkel.app.http.problems import Problem, busy
-from onkel.app.service import bodies, calls, codec, metrics, tables
+from onkel.app.live.page import Page
+from onkel.app.service import bodies, calls, codec, fleets, metrics, tables
 from onkel.app.service.bodies import AnyBatch, Batch, Create, Entry, Question
 from onkel.app.service.engine import Engine
 from onkel.app.service.keys import Remembered
 from onkel.app.service.openapi import document
 from onkel.app.service.slots import Slot
 from onkel.app.service.specs import build, kind_of
+from onkel.fleet import Fleet
 
 LARGE = 2**17
 """A body of so many bytes is read in a thread, so that the loop stays free."""
@@ -35,8 +37,9 @@ Handler = Callable[[Request], Awaitable[Response]]
 class Api:
     """The handlers, over one engine."""
 
-    def __init__(self, engine: Engine, requests: Requests) -> None:
+    def __init__(self, engine: Engine, requests: Requests, page: Page | None = None) -> None:
         self.engine = engine
+        self.page = page or Page(engine.board, service=True)
         self.requests = requests
         self.limits = engine.limits
         self._large = asyncio.Semaphore(4)  # bodies in the reading at once, for memory's sake
@@ -57,6 +60,9 @@ class Api:
             ("POST", f"{model}/predict", self.predict),
             ("POST", f"{model}/predict-then-learn", self.learn),
             ("POST", f"{model}/explain", self.explain),
+            ("GET", f"{model}/keys", self.keys),
+            ("GET", f"{model}/key", self.key),
+            ("POST", f"{model}/forget", self.forget),
             ("GET", f"{model}/file", self.export),
             ("PUT", f"{model}/file", self.take),
         ]
@@ -100,7 +106,10 @@ class Api:
         bodies.check_features(wanted.features, self.limits)
         kind = kind_of(wanted.kind, wanted.task)
         made = build(kind, wanted.parameters)
+        if wanted.keyed or wanted.share:
+            made = fleets.made(made, wanted.keyed, wanted.share)
         entry = Entry("create", 0, name=wanted.name, kind=kind, features=wanted.features)
+        entry.keyed, entry.share = wanted.keyed, wanted.share
         entry.parameters = encode(wanted.parameters)
         return await self._change(request, body, entry, made)
 
@@ -145,6 +154,7 @@ class Api:
         if made.plan_ is not None:
             tables.check_plan(made.plan_, self.limits)
         entry = Entry("import", 0, name=name, features=features, file=body)
+        entry.keyed = isinstance(made, Fleet)
         return await self._change(request, body, entry, made)
 
     # -- examples ------------------------------------------------------------------------------
@@ -174,14 +184,54 @@ class Api:
         _need_json(request)
         asked = bodies.read_rows(Question, body, tables.is_mixed(slot.estimator))
         kind: type[Any] = Batch if type(asked) is Question else AnyBatch
-        entry = self._checked(kind([asked.x]), "explain", slot)
-        ask = self.engine.ask(slot, lambda est: calls.explain(est, entry, asked.top, asked.target))
-        return _json(await self._wait(ask))
+        batch = kind([asked.x], keys=None if asked.key is None else [asked.key])
+        entry = self._checked(batch, "explain", slot)
+
+        def call(est: Any) -> Any:
+            return calls.explain(est, entry, asked.top, asked.target, asked.key)
+
+        return _json(await self._wait(self.engine.ask(slot, call)))
+
+    # -- keys ----------------------------------------------------------------------------------
+
+    def _keyed(self, request: Request) -> Slot:
+        slot = self._slot(request)
+        if not isinstance(slot.estimator, Fleet):
+            raise Problem(404, "no_keys", f"The model {slot.spec.name!r} has no keys.", "name")
+        return slot
+
+    async def keys(self, request: Request) -> Response:
+        """The keys of a model, those first that are highest."""
+        return await self.page.keys(self._page(request))
+
+    async def key(self, request: Request) -> Response:
+        """One key of a model, in detail."""
+        return await self.page.key(self._page(request))
+
+    def _page(self, request: Request) -> Request:
+        """Return a request for keys, of a model that has some."""
+        self._keyed(request)
+        return request
+
+    async def forget(self, request: Request) -> Response:
+        """Forget keys."""
+        body = await self._body(request)
+        if (again := await self._again(request, body)) is not None:
+            return again
+        slot = self._keyed(request)
+        _need_json(request)
+        wanted = bodies.read(bodies.Forget, body)
+        if not 1 <= len(wanted.keys) <= self.limits.rows:
+            words = f"keys must be 1 to {self.limits.rows} of them; got {len(wanted.keys)}."
+            raise Problem(422, "bad_field", words, "keys")
+        entry = Entry("forget", slot.spec.id, keys=wanted.keys)
+        return await self._change(request, body, entry)
 
     def _checked(self, batch: Batch, op: str, slot: Slot) -> Entry:
         """Return a batch as the log holds it."""
         names, model = slot.spec.features, slot.estimator
         entry = bodies.entry_of(batch, op, slot.spec.id, names, self.limits)
+        fleets.check(model, entry, self.limits)
         if op not in ("predict", "explain") or model.__sklearn_is_fitted__():
             tables.check(model, entry, names, self.limits)
         return entry
@@ -317,7 +367,7 @@ def _digest(request: Request, body: bytes) -> bytes:
 def _about(slot: Slot) -> dict[str, Any]:
     spec = slot.spec
     return {
-        "name": spec.name, "kind": spec.kind, "task": slot.estimator.task,
+        "name": spec.name, "kind": spec.kind, "task": slot.estimator.task, "keyed": spec.keyed,
         "parameters": spec.parameters, "features": spec.features, "position": slot.position,
         "bytes": slot.bytes,
     }  # fmt: skip

@@ -61,7 +61,7 @@ def server_of(engine: Engine, host: str, port: int, token: str | None) -> Server
     """Return a server for an engine: the API, and the live page over its board."""
     requests, page = Requests(), Page(engine.board, service=True, known=engine.slot)
     return Server(
-        [*Api(engine, requests).routes(), *page.routes()], host, port, token, is_public,
+        [*Api(engine, requests, page).routes(), *page.routes()], host, port, token, is_public,
         page.closing.set, requests, engine.limits.requests_per_second, engine.limits.connections,
         engine.limits.seconds,
     )  # fmt: skip

@@ -30,6 +30,8 @@ class Spec(msgspec.Struct):
     features: list[str] | None = None
     created: int = 0
     """The position in the log."""
+    keyed: bool = False
+    """Whether it is a fleet, with a model for each key."""
 
 
 class Slot:
@@ -60,6 +62,8 @@ class Slot:
         self.alerts = 0
         self.weights: dict[str, float] = {}
         """Of a self-tuning model's members, by their names; of late."""
+        self.logged = 0
+        """Bytes of the log since the model's file was written."""
         self.failed = ""
         """Why this model is out of use."""
         self.gone = False

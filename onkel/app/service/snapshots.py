@@ -139,6 +139,10 @@ class Folder:
         """Return what a model's file holds."""
         return disk.read_private(self.folder / "models" / file)
 
+    def size_of(self, file: str) -> int:
+        """Return the bytes of a model's file."""
+        return (self.folder / "models" / file).stat().st_size
+
     def tail(self, saved: Saved | None) -> list[Record]:
         """Return the records that a model has behind its file."""
         tails = saved.tails if saved else ()

@@ -11,13 +11,21 @@ import time
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from onkel.app.live.board import PERIOD, Block, Board
 from onkel.app.service import codec, tables
 from onkel.app.service.bodies import Entry, names_bytes
 from onkel.app.service.slots import Slot
+from onkel.fleet import Fleet
+from onkel.fleet.ranking import Ranking
+from onkel.fleet.view import FleetView
 from onkel.judge import Marks, reason_of, worst
 
+Array = NDArray[Any]
+
+KEYED_ALERTS = 3
+"""Of one request to a model with keys that are shown."""
 SHARE = 0.02
 """Of the time, at most, that goes into copies, and as much into reasons."""
 
@@ -61,6 +69,8 @@ class Watched:
         self.reasons = Budget(0.2)
         self.numbers = Budget(PERIOD)
         self.explaining = threading.Lock()
+        self.ranking: Ranking | None = None
+        """Of a model with keys: how they are doing, since the service started."""
 
 
 class Watch:
@@ -77,6 +87,11 @@ class Watch:
         watched = self._watched[slot.spec.id] = Watched(slot.spec.features)
         slot.bytes = watched.names
         self.board.begin(slot.spec.name, slot.estimator.task)
+        if isinstance(slot.estimator, Fleet):
+            watched.ranking = Ranking()
+            self.board.show_keys(
+                slot.spec.name, FleetView(slot.estimator, watched.ranking, slot.spec.features)
+            )
         if slot.estimator.__sklearn_is_fitted__():
             numbers = self._numbers(slot, watched, slot.estimator.diagnostics_)
             self.board.publish(slot.spec.name, Block(slot.estimator.task, 0, numbers=numbers))
@@ -103,6 +118,9 @@ class Watch:
     ) -> None:  # fmt: skip
         now, est = time.monotonic(), slot.estimator
         X, names = tables.drawn(rows, slot.spec.features)
+        if watched.ranking is not None:
+            self._publish_keys(slot, watched, entry, X, names, judged)
+            return
         numbers: dict[str, Any] = {"t": est.t_, "terms": est.n_terms_, **_kind(est)}
         if slot.weights:
             numbers["weights"] = est.weights_.round(3).tolist()
@@ -117,8 +135,41 @@ class Watch:
             self._alerts(slot, watched, entry, judged, est.t_ - len(rows), now)
         self._refresh(slot, watched, now)
 
+    def _publish_keys(
+        self, slot: Slot, watched: Watched, entry: Entry, X: Any, names: Any, judged: Marks
+    ) -> None:
+        """Show what came of rows of a model with keys."""
+        now, fleet, keys = time.monotonic(), slot.estimator, entry.keys or []
+        assert watched.ranking is not None
+        numbers: dict[str, Any] = {"t": fleet.t_, "keys": len(fleet), **_kind(fleet.estimator)}
+        if watched.numbers.due(now):
+            numbers |= self._numbers(slot, watched, fleet.diagnostics_)
+            watched.numbers.spent(now, time.monotonic() - now)
+        block = Block(
+            fleet.task, len(keys), judged.value, judged.limit, judged.mark, X, names, numbers
+        )
+        self.board.publish(slot.spec.name, block)
+        none = np.zeros(len(keys), bool)
+        if fleet.task != "novelty" or judged.value is None:
+            mark = none if judged.mark is None else judged.mark
+            watched.ranking.update(keys, np.full(len(keys), np.nan), mark)
+            return
+        assert judged.limit is not None and judged.mark is not None
+        rare = np.exp(judged.value) if fleet.estimator.tells_p else _ranks(judged)
+        watched.ranking.update(keys, rare, judged.mark)
+        for at in worst(judged.value, judged.limit, judged.mark, KEYED_ALERTS):
+            self.board.alert(
+                slot.spec.name,
+                {
+                    "t": fleet.t_ - len(keys) + at + 1, "key": keys[at],
+                    "score": float(judged.value[at]), "threshold": float(judged.limit[at]),
+                    "sentence": None, "features": [],
+                },
+            )  # fmt: skip
+
     def _numbers(self, slot: Slot, watched: Watched, report: dict[str, Any]) -> dict[str, Any]:
         tally = tables.tally_bytes(slot.estimator.tally_)
+        model = slot.estimator.estimator if watched.ranking is not None else slot.estimator
         slot.bytes = int(report["bytes"]) + watched.names + tally
         realised, promised = report.get("rate_realised"), report.get("rate_promised")
         if isinstance(realised, list):
@@ -128,7 +179,7 @@ class Watch:
         return {
             "t": report["t"], "terms": report["terms"], "promised": promised,
             "realised": realised, "mistakes": report["mistakes"], "bytes": report["bytes"],
-            "words": report.get("rate_in_words"), **_kind(slot.estimator),
+            "words": report.get("rate_in_words"), **_kind(model),
             **self._members(slot, report),
         }  # fmt: skip
 
@@ -176,6 +227,12 @@ class Watch:
             return
         watched.copy = codec.loads(codec.dumps(slot.estimator))
         watched.copies.spent(now, time.monotonic() - now)
+
+
+def _ranks(judged: Marks) -> Array:
+    """Return how rare rows are where scores do not tell: below its threshold a row is rarer."""
+    assert judged.value is not None and judged.limit is not None
+    return np.where(judged.value < judged.limit, 0.01, 0.5)
 
 
 def _kind(model: Any) -> dict[str, Any]:

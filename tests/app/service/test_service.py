@@ -307,7 +307,8 @@ def test_the_command_serves_stops_and_goes_on(tmp_path):
 
 def test_the_commands_limits_are_those_of_the_service():
     found = {option.name: option for option in main.commands["serve"].params}
-    sizes = {16 * MIB: "16 MiB", 64 * MIB: "64 MiB", 256 * MIB: "256 MiB"}
+    sizes = {16 * MIB: "16 MiB", 64 * MIB: "64 MiB", 256 * MIB: "256 MiB",
+             2048 * MIB: "2 GiB", 1_000_000: "1000000"}  # fmt: skip
     for limit in fields(Limits):
         option = found[limit.name]
         assert option.type.name == {"int": "integer", "float": "float"}[limit.type]

@@ -14,7 +14,7 @@ from helpers.sizes import size
 
 from onkel import files
 
-ROUNDS = int(os.environ.get("ONKEL_FUZZ", size("150", "800")))
+ROUNDS = int(os.environ.get("ONKEL_FUZZ", size("300", "800")))
 
 
 def test_fuzz(tmp_path, rng):
@@ -71,9 +71,11 @@ def test_what_cannot_be_kept_on_every_route(tmp_path, rng):
 
 KINDS = {"det": "NoveltyDetector", "reg": "KernelRegressor", "clf": "LinearClassifier"}
 GOOD = {
-    "Batch": {"X": [[1.0, 2.0]], "y": [1.0], "sample_weight": [1.0], "classes": [1.0, 2.0]},
-    "Line": {"x": [1.0, 2.0], "y": 1.0, "weight": 1.0},
-    "Question": {"x": [1.0, 2.0], "top": 5},
+    "Batch": {"X": [[1.0, 2.0]], "y": [1.0], "sample_weight": [1.0], "classes": [1.0, 2.0],
+              "keys": ["a"]},
+    "Line": {"x": [1.0, 2.0], "y": 1.0, "weight": 1.0, "key": "a"},
+    "Question": {"x": [1.0, 2.0], "top": 5, "key": 3},
+    "Forget": {"keys": ["a", 3]},
     "Create": {"name": "new", "kind": "KernelClassifier", "features": ["a"],
                "parameters": {"kernel": {"name": "gaussian", "gamma": 0.5}, "recent": 5,
                               "class_weight": {"a": 2.0}}},

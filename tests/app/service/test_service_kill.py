@@ -19,11 +19,12 @@ from helpers.flights import flights
 from helpers.serving import ROOT, Client, Process
 from safetensors.numpy import load
 
-from onkel import Columns, Detector, KernelRegressor, NoveltyDetector, files
+from onkel import Columns, Detector, Fleet, KernelRegressor, NoveltyDetector, files
 
 KILLS = int(os.environ.get("ONKEL_KILLS", "6"))
 ROWS = 40
 MIXED = {"terms": 100, "columns": {"when": "time"}}
+KEYED = {"terms": 20, "warmup": 30, "nu": 0.05}
 
 
 class Sender(threading.Thread):
@@ -43,7 +44,11 @@ class Sender(threading.Thread):
             count = 0
             while not self.stop.is_set():
                 X, y = drawn(self.model, self.rng)
-                answer = self.send({"X": X, "y": y}, f"{self.number}-{count}")
+                body = {"X": X, "y": y}
+                if self.model == "keyed":
+                    y = body["keys"] = self.rng.integers(0, 200, len(X)).tolist()
+                    del body["y"]
+                answer = self.send(body, f"{self.number}-{count}")
                 self.acknowledged[answer["position"]] = (X, y, answer.get("values"))
                 count += 1
         except BaseException as error:
@@ -80,7 +85,9 @@ def test_kill(tmp_path, rng):
     client.ok("POST", "/models", {"name": "shared", "kind": "NoveltyDetector"})
     client.ok("POST", "/models", {"name": "own", "kind": "KernelRegressor"})
     client.ok("POST", "/models", {"name": "mixed", "kind": "Detector", "parameters": MIXED})
-    names = ["shared", "shared", "own", "mixed", "mixed"]
+    keyed = {"name": "keyed", "kind": "Detector", "keyed": True, "parameters": KEYED}
+    client.ok("POST", "/models", keyed)
+    names = ["shared", "shared", "own", "mixed", "mixed", "keyed", "keyed"]
     senders = [Sender(where, name, i, i) for i, name in enumerate(names)]
     for sender in senders:
         sender.start()
@@ -108,6 +115,7 @@ def check(client, senders):
     mixed = Detector(terms=100, columns=Columns({"when": "time"}))
     for name, fresh in (
         ("shared", NoveltyDetector()), ("own", KernelRegressor()), ("mixed", mixed),
+        ("keyed", Fleet(Detector(**KEYED))),
     ):  # fmt: skip
         batches = {}
         for sender in senders:
@@ -116,7 +124,8 @@ def check(client, senders):
                 batches |= sender.acknowledged
         assert batches
         for _, (X, y, values) in sorted(batches.items()):
-            own = fresh.predict_then_learn(X, y if name == "own" else None)
+            given = (y, np.array(X)) if name == "keyed" else (X, y if name == "own" else None)
+            own = fresh.predict_then_learn(*given)
             assert own.tolist() == values
         found = client.send("GET", f"/models/{name}/file")[2]
         assert files.loads(found).t_ == ROWS * len(batches) == fresh.t_

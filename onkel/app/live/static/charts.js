@@ -135,5 +135,24 @@ const Charts = (() => {
       source.stream(Object.fromEntries(names.map((c) => [c, points.map((p) => p[c] ?? NaN)])), KEPT);
     }
   }
-  return {start, add, there, shade};
+
+  /* The latest scores of one key, and the level of an alert. */
+  function single(id, rare) {
+    const plot = figure(id, rare ? "a usual row in so many" : "score");
+    const source = new Bokeh.ColumnDataSource({data: {t: [], score: [], limit: [], mark: []}});
+    if (rare) nameRarities(plot);
+    plot.line({x: f("t"), y: f("score"), source, line_color: BLUE, line_width: 1.5});
+    plot.line({x: f("t"), y: f("limit"), source, line_color: INK, line_width: 2});
+    plot.scatter({x: f("t"), y: f("mark"), source, size: 6, fill_color: RED, line_color: "white"});
+    const [x] = plot.xaxis;
+    x.axis_label = "row, from the newest back";
+    return source;
+  }
+
+  function fill(source, scores, limit, rare, warm) {
+    const shown = (v) => v === null ? NaN : rare ? power(v) : v;
+    const t = scores.map((_, i) => i - scores.length + 1);
+    source.data = {t, score: scores.map(shown), limit: t.map(() => shown(limit)), mark: scores.map((v, i) => v < limit && i >= warm ? shown(v) : NaN)};
+  }
+  return {start, add, there, shade, single, fill};
 })();

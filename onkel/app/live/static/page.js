@@ -14,6 +14,9 @@
     regression: {marks: "outside", rate: "Coverage", score: "Size of the error",
       keys: [["band", "errors, smallest to largest"], ["", "mean error"], ["limit", "half-width of the interval"], ["mark", "outside"]]},
   };
+  /* What keys.js needs of this page. */
+  window.Page = {headers: () => headers(), number: (...v) => number(...v), oneIn: (v) => oneIn(v), reason: (a) => reason(a),
+    latest: () => latest, paused: () => paused};
   let token = sessionStorage.getItem("onkel-token") || "";
   let model = new URLSearchParams(location.search).get("model") || "";
   let task = "", rarity = false, members = [], paused = false, ending = null, waiting = [], latest = null, drawn = 0, seen = -1, spoken = 0;
@@ -83,7 +86,8 @@
   function tiles(found) {
     const n = found.numbers, flip = task === "regression";
     const rate = (v) => v === null || v === undefined ? v : flip ? 1 - v : v;
-    const list = [["examples", number(found.t)], ["examples per second", number(found.speed)], ["terms stored", number(n.terms)]];
+    const list = [["examples", number(found.t)], ["examples per second", number(found.speed)]];
+    list.push(found.keyed ? ["keys", number(n.keys)] : ["terms stored", number(n.terms)]);
     if (task === "classification") list.push(["mistakes", number(n.mistakes), "mark"], ["share of mistakes", percent(n.realised)]);
     else if (n.promised !== null && n.promised !== undefined) {
       const what = flip ? "coverage" : "rate";
@@ -137,7 +141,7 @@
     $("alerts-none").hidden = list.length > 0;
     $("alerts").replaceChildren(...[...list].reverse().slice(0, 8).map((a) => {
       const item = document.createElement("li"), place = document.createElement("b"), why = document.createElement("span");
-      place.textContent = `Example ${a.t.toLocaleString("en")}. `;
+      place.textContent = `Example ${a.t.toLocaleString("en")}${a.key === undefined ? "" : `, key ${a.key}`}. `;
       why.textContent = reason(a);
       item.append(place, why);
       return item;
@@ -172,6 +176,7 @@
     Charts.add(waiting, task === "regression");
     waiting = [];
     tiles(found);
+    Keys.show(found);
     if (calm.matches || performance.now() - drawn > 900) {
       drawn = performance.now();
       moments(found.drift);
@@ -276,9 +281,14 @@
     waiting = [];
     latest = null;
     $("model").value = name;
-    history.replaceState(null, "", `?model=${encodeURIComponent(name)}`);
+    const asked = new URLSearchParams(location.search);
+    const key = asked.get("model") === name ? asked.get("key") : null;
+    history.replaceState(null, "", `?model=${encodeURIComponent(name)}${key === null ? "" : `&${keyed(asked)}`}`);
+    Keys.choose(name, asked);
     follow(name);
   }
+
+  const keyed = (asked) => new URLSearchParams([...asked].filter(([n]) => n === "key" || n === "kind")).toString();
 
   $("model").addEventListener("change", (event) => show(event.target.value));
   $("pause").addEventListener("click", () => {

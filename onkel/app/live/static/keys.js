@@ -1,0 +1,182 @@
+/* The keys of a model: a table that can be searched and sorted, and one of them in detail. */
+"use strict";
+
+const Keys = (() => {
+  const $ = (id) => document.getElementById(id);
+  const COUNT = 20, PERIOD = 2000;
+  let model = "", keyed = false, start = 0, one = null, busy = false, source = null, rare = false;
+
+  const show = (id, on) => { $(id).hidden = !on; };
+  const address = () => {
+    const asked = new URLSearchParams({model});
+    if (one !== null) { asked.set("key", String(one)); if (typeof one === "number") asked.set("kind", "number"); }
+    history.replaceState(null, "", `?${asked}`);
+  };
+
+  /* A model was chosen; the address may name one of its keys. */
+  function choose(name, asked) {
+    model = name;
+    keyed = false;
+    start = 0;
+    const key = asked.get("model") === name ? asked.get("key") : null;
+    one = key === null ? null : asked.get("kind") === "number" ? Number(key) : key;
+    show("keys-card", false);
+    show("key-card", false);
+  }
+
+  function update(found) {
+    if (found.keyed === keyed) return;
+    keyed = found.keyed;
+    refresh();
+  }
+
+  async function get(path, asked) {
+    try {
+      const answer = await fetch(`/live/${encodeURIComponent(model)}/${path}?${new URLSearchParams(asked)}`, {headers: Page.headers()});
+      return answer.ok ? answer.json() : null;
+    } catch (error) {
+      return null; // the stream says that there is no connection
+    }
+  }
+
+  async function refresh() {
+    if (!keyed || busy || document.hidden) return;
+    busy = true;
+    try {
+      if (one === null) await table(); else await detail();
+    } finally {
+      busy = false;
+    }
+  }
+
+  /* -- the table ------------------------------------------------------------------------------ */
+
+  const usual = (p) => Page.oneIn(Math.log(Math.max(p, 1e-300)));
+
+  function line(row) {
+    const tr = document.createElement("tr"), name = document.createElement("th"), button = document.createElement("button");
+    button.type = "button";
+    button.textContent = row.key === "" ? "(empty)" : String(row.key);
+    button.addEventListener("click", () => open(row.key));
+    name.scope = "row";
+    name.append(button);
+    tr.append(name);
+    const late = document.createElement("td"), bar = document.createElement("span");
+    bar.className = "bar";
+    bar.style.width = `${Math.min(-Math.log10(Math.max(row.unusual, 1e-12)) / 6, 1) * 6}rem`;
+    bar.setAttribute("aria-hidden", "true");
+    late.append(bar, usual(row.unusual));
+    tr.append(late);
+    for (const [text, far] of [[Page.number(row.alerts), row.alerts > 0], [Page.number(row.drift, 2), row.drift > 1.5], [Page.number(row.rows), false]]) {
+      const cell = document.createElement("td");
+      cell.textContent = text;
+      if (far) cell.className = "far";
+      tr.append(cell);
+    }
+    return tr;
+  }
+
+  async function table() {
+    const found = await get("keys", {by: $("keys-by").value, search: $("keys-search").value, start, count: COUNT});
+    if (!found || one !== null) return;
+    show("keys-card", true);
+    show("key-card", false);
+    $("keys-words").textContent = `${Page.number(found.keys)} keys were heard since this page began; ${Page.number(found.keys_with_alerts)} had alerts, `
+      + `${Page.number(found.keys_unusual)} are unusual now, ${Page.number(found.keys_drifting)} drift. `
+      + "“Rows of late” is how rare the latest ten rows of a key are, on the mean, by its own past.";
+    if (!$("keys").contains(document.activeElement)) $("keys").replaceChildren(...found.rows_told.map(line));
+    const last = Math.min(start + COUNT, found.found);
+    $("keys-place").textContent = found.found ? `${Page.number(start + 1)} to ${Page.number(last)} of ${Page.number(found.found)}` : "no such key";
+    $("keys-before").disabled = start === 0;
+    $("keys-after").disabled = last >= found.found;
+  }
+
+  /* -- one key -------------------------------------------------------------------------------- */
+
+  function open(key) {
+    one = key;
+    source = null;
+    address();
+    refresh();
+    $("key-back").focus();
+  }
+
+  function back() {
+    one = null;
+    address();
+    refresh();
+  }
+
+  function tiles(found) {
+    const percent = (v) => v === null || v === undefined ? "–" : `${Number((100 * v).toPrecision(3))} %`;
+    const list = [["rows learned", Page.number(found.t)], ["alerts, this run", Page.number(found.alerts ?? 0)],
+      ["rows of late", found.unusual === undefined ? "–" : usual(found.unusual)],
+      ["drift, in spreads", Page.number(found.drift, 2)], ["rate promised", percent(found.rate_promised)],
+      ["rate realised", percent(found.rate_realised)], ["terms stored", Page.number(found.terms)]];
+    $("key-tiles").replaceChildren(...list.map(([name, value]) => {
+      const tile = document.createElement("div"), dt = document.createElement("dt"), dd = document.createElement("dd");
+      dt.textContent = name;
+      dd.textContent = value;
+      tile.append(dt, dd);
+      return tile;
+    }));
+  }
+
+  async function detail() {
+    const asked = {key: String(one)};
+    if (typeof one === "number") asked.kind = "number";
+    const found = await get("key", asked);
+    if (one === null) return;
+    show("keys-card", false);
+    show("key-card", true);
+    $("key-title").textContent = `Key ${one === "" ? "(empty)" : one}`;
+    if (!found) {
+      $("key-words").textContent = "This key is not known.";
+      return;
+    }
+    const warm = found.t < (found.warmup ?? 0) ? `No alert is shown before ${Page.number(found.warmup)} rows of a key. ` : "";
+    $("key-words").textContent = warm + (found.rate_in_words || "") + " Below: its latest scores, the newest on the right, and the level of an alert.";
+    tiles(found);
+    draw(found);
+    $("key-inputs").replaceChildren(...(found.inputs || []).map((r) => {
+      const line = document.createElement("tr"), name = document.createElement("th"), cell = document.createElement("td");
+      name.scope = "row";
+      name.textContent = r.feature;
+      cell.textContent = `${Page.number(r.mean)} ± ${Page.number(r.spread, 2)}`;
+      line.append(name, cell);
+      return line;
+    }));
+    const own = ((Page.latest() || {}).alerts || []).filter((a) => a.key === one).reverse();
+    show("key-alerts-none", !own.length);
+    $("key-alerts").replaceChildren(...own.map((a) => {
+      const item = document.createElement("li"), place = document.createElement("b"), why = document.createElement("span");
+      place.textContent = `Example ${a.t.toLocaleString("en")}. `;
+      why.textContent = Page.reason(a);
+      item.append(place, why);
+      return item;
+    }));
+  }
+
+  function draw(found) {
+    if (!Charts.there() || !found.scores) return;
+    if (source === null || rare !== found.rarity) {
+      rare = found.rarity;
+      source = Charts.single("key-score", rare);
+    }
+    const warm = (found.warmup ?? 0) - found.t + found.scores.length; // before it no alert was shown
+    Charts.fill(source, found.scores, found.threshold, rare, warm);
+  }
+
+  let typing = 0;
+  $("keys-search").addEventListener("input", () => {
+    clearTimeout(typing);
+    typing = setTimeout(() => { start = 0; refresh(); }, 200);
+  });
+  $("keys-find").addEventListener("submit", (event) => { event.preventDefault(); start = 0; refresh(); });
+  $("keys-by").addEventListener("change", () => { start = 0; refresh(); });
+  $("keys-before").addEventListener("click", () => { start = Math.max(start - COUNT, 0); refresh(); });
+  $("keys-after").addEventListener("click", () => { start += COUNT; refresh(); });
+  $("key-back").addEventListener("click", back);
+  setInterval(() => { if (!Page.paused()) refresh(); }, PERIOD);
+  return {show: update, choose};
+})();
