@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,12 @@ from onkel.spark.processor import Processor
 FEATURES = ["a", "b", "c", "d"]
 START = 1_700_000_000_000_000
 """Microseconds since 1970 of the first event."""
-WAYS = {"as it is": {}, "whole files": {"WHOLE": 2**40}, "base and pages": {"WHOLE": 0}}
-"""Ways to lay out the state: what is set in onkel.spark.models."""
+WAYS: dict[str, dict[str, Any]] = {
+    "as it is": {}, "key by key": {"together": False},
+    "whole files": {"together": False, "WHOLE": 2**40},
+    "base and pages": {"together": False, "WHOLE": 0},
+}  # fmt: skip
+"""Ways to lay out the state: is a group one arena, and what is set in onkel.spark.models."""
 
 
 PARTS = ("wall", "total", "table", "take", "learn", "put", "dump")
@@ -114,7 +119,8 @@ class Timed(Processor):
     """Measures where a worker's time goes, and adds a line to a file when its task ends."""
 
     def __init__(self, plan: Any, folder: str, settings: dict[str, Any]) -> None:
-        super().__init__(plan)
+        settings = dict(settings)
+        super().__init__(replace(plan, together=settings.pop("together", True)))
         self.folder, self.settings = folder, settings
 
     def init(self, handle: Any) -> None:
@@ -126,37 +132,52 @@ class Timed(Processor):
             setattr(store, name, value)
         super().init(handle)
         self.spent = dict.fromkeys(PARTS, 0.0)
-        self.calls = dict.fromkeys(("groups", "keys", "cached", "bytes"), 0)
-        self._watch()
+        self.calls = dict.fromkeys(("groups", "keys", "cached", "bytes", "pages_read"), 0)
+        self.table = self._timed("table", self.table)
+        if self.blank is None:
+            self._watch()
+        else:
+            self._watch_pages()
+
+    def _timed(self, name: str, function: Any) -> Any:
+        spent = self.spent
+
+        def call(*args: Any) -> Any:
+            began = time.process_time()
+            try:
+                return function(*args)
+            finally:
+                spent[name] += time.process_time() - began
+
+        return call
+
+    def _counted(self, inner: Any, reads: str = "") -> Any:
+        calls = self.calls
+
+        class Counted:
+            def __init__(self) -> None:
+                self.removeKey = inner.removeKey
+
+            def getValue(self, key: Any) -> Any:
+                if reads:
+                    calls[reads] += 1
+                return inner.getValue(key)
+
+            def updateValue(self, key: Any, value: Any) -> None:
+                calls["bytes"] += sum(len(v) if isinstance(v, bytes) else 8 for v in value)
+                inner.updateValue(key, value)
+
+        return Counted()
 
     def _watch(self) -> None:
         from onkel import files
         from onkel.spark import models as store
 
-        spent, calls, models = self.spent, self.calls, self.models
-
-        def timed(name: str, function: Any) -> Any:
-            def call(*args: Any) -> Any:
-                began = time.process_time()
-                try:
-                    return function(*args)
-                finally:
-                    spent[name] += time.process_time() - began
-
-            return call
+        calls, models = self.calls, self.models
 
         class Files:
             FORMAT, loads = files.FORMAT, staticmethod(files.loads)
-            dumps = staticmethod(timed("dump", files.dumps))
-
-        class Counted:
-            def __init__(self, inner: Any) -> None:
-                self.getValue, self.removeKey = inner.getValue, inner.removeKey
-                self._update = inner.updateValue
-
-            def updateValue(self, key: Any, value: Any) -> None:
-                calls["bytes"] += sum(len(v) if isinstance(v, bytes) else 8 for v in value)
-                self._update(key, value)
+            dumps = staticmethod(self._timed("dump", files.dumps))
 
         take, read = models.take, models._read
 
@@ -171,9 +192,28 @@ class Timed(Processor):
             return held
 
         store.files, models._read = Files, reading
-        models._heads, models._bases = Counted(models._heads), Counted(models._bases)
-        models.take, models.put = timed("take", taking), timed("put", models.put)
-        self.learn, self.table = timed("learn", self.learn), timed("table", self.table)
+        models._heads, models._bases = self._counted(models._heads), self._counted(models._bases)
+        models.take, models.put = self._timed("take", taking), self._timed("put", models.put)
+        self.learn = self._timed("learn", self.learn)
+
+    def _watch_pages(self) -> None:
+        pages = self.store.pages
+        pages._keys = self._counted(pages._keys)
+        pages._data = self._counted(pages._data, "pages_read")
+
+    def learn_all(self, table: Any, arena: Any, now: int) -> None:
+        """`learn` is what is neither `take` nor `put` (of which `dump` makes the records)."""
+        self.calls["keys"] += len(np.unique(table.codes))
+        self.calls["cached"] += int(np.count_nonzero(arena.entries["here"]))
+        fleet = arena.fleet
+        arena.take, arena.write = self._timed("take", arena.take), self._timed("put", arena.write)
+        fleet.records = self._timed("dump", fleet.records)
+        before = self.spent["take"] + self.spent["put"]
+        try:
+            self._timed("learn", super().learn_all)(table, arena, now)
+        finally:
+            del arena.take, arena.write, fleet.records
+            self.spent["learn"] -= self.spent["take"] + self.spent["put"] - before
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:
         began, worked = time.perf_counter(), time.process_time()
@@ -441,7 +481,7 @@ def measure_growth(args: argparse.Namespace) -> dict[str, Any]:
         keys, events = (keys // 100, 2000) if args.quick else (keys, args.events or 200_000)
         with workplace(args, "growth") as work:
             make_events(work / "events", events, max(keys, 1), args.batches)
-            run = one_run(args, work, args.terms, args.recent, "as it is", args.groups)
+            run = one_run(args, work, args.terms, args.recent, args.way, args.groups)
             began = time.process_time()
             plain_loop(work / "events", detector(args.terms, args.recent))
             plain = time.process_time() - began
@@ -470,11 +510,11 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--scratch", help="where events and checkpoints go")
     parser.add_argument("--work", help=argparse.SUPPRESS)
-    parser.add_argument("--way", default="as it is", choices=WAYS, help=argparse.SUPPRESS)
+    parser.add_argument("--way", default="as it is", choices=WAYS, help="of growth")
     parser.add_argument("--timed", type=int, default=0, help=argparse.SUPPRESS)
     parser.add_argument("--collect", type=int, default=0, help=argparse.SUPPRESS)
     numbers = {
-        "cores": 2, "partitions": 2, "groups": 1024, "terms": 100, "recent": 100, "batches": 10,
+        "cores": 2, "partitions": 2, "groups": 40, "terms": 100, "recent": 100, "batches": 10,
         "kills": 10, "cache": 256, "patience": 20, "events": 0, "keys": 0,
     }  # fmt: skip
     for name, value in numbers.items():

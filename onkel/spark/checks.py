@@ -16,6 +16,7 @@ from onkel.spark.columns import check_schema, checked
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+PARTITIONS = "spark.sql.shuffle.partitions"
 _WHOLE = ("byte", "short", "integer", "long")
 KEYS = ("string", "boolean", *_WHOLE)
 TIMES = ("timestamp", "float", "double", *_WHOLE)
@@ -144,6 +145,12 @@ def check_provider(events: Any) -> None:
             f"keyed: the state store must be RocksDB; it is {found or 'not set'}. Set it with "
             f'spark.conf.set("{PROVIDER}", "{ROCKSDB}") before the query is made.'
         )
+
+
+def groups_of(events: Any) -> int:
+    """Return into how many groups keys go, if nobody says: twenty for each shuffle partition."""
+    partitions = int(events.sparkSession.conf.get(PARTITIONS, "200"))
+    return min(20 * max(partitions, 1), 1024)
 
 
 def milliseconds(idle: Any) -> int | None:

@@ -111,6 +111,11 @@ class Held:
     head: Head
     base: bytes | None = None
 
+    @property
+    def digest(self) -> bytes:
+        """By which a worker knows whether it is the present one."""
+        return self.head.digest
+
     def size(self) -> int:
         """Bytes of memory, about."""
         base = 0 if self.base is None else len(self.base)
@@ -118,7 +123,7 @@ class Held:
 
 
 class Cache:
-    """The models that were used last, up to a number of bytes.
+    """The models, or groups of them, that were used last, up to a number of bytes.
 
     Examples
     --------
@@ -130,18 +135,18 @@ class Cache:
 
     def __init__(self, limit: int = 2**28) -> None:
         self.limit, self.used = limit, 0
-        self._held: OrderedDict[Key, Held] = OrderedDict()
+        self._held: OrderedDict[Key, Any] = OrderedDict()
 
-    def take(self, key: Key, digest: bytes) -> Held | None:
+    def take(self, key: Key, digest: bytes) -> Any:
         """Return, and let go of, what is held of a key, if it has this digest."""
         held = self._held.pop(key, None)
         if held is None:
             return None
         self.used -= held.size()
-        return held if held.head.digest == digest else None
+        return held if held.digest == digest else None
 
-    def put(self, key: Key, held: Held) -> None:
-        """Hold on to a model; those used longest ago go."""
+    def put(self, key: Key, held: Any) -> None:
+        """Hold on to a model, or to a group of them; those used longest ago go."""
         self.take(key, b"")
         self._held[key] = held
         self.used += held.size()

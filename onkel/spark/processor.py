@@ -1,9 +1,9 @@
-"""What Spark's workers do: the rows of a group of keys, key by key, in the order of event time."""
+"""What Spark's workers do: the rows of a group of keys, in the order of event time."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,10 +14,13 @@ from pyspark.sql import types
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from onkel import files
-from onkel.judge import Columns, Detected, Judge, Predicted
+from onkel.judge import Columns, Judge
+from onkel.spark.arenas import ARENA, Arena, Blank, Store, blank_of, checked, other_groups
 from onkel.spark.columns import Reader
 from onkel.spark.models import CACHE, Held, Key, Models
+from onkel.spark.pages import Pages, key_columns
 from onkel.spark.table import NO_FEATURES, NO_KEY, NO_TARGET, NO_TIME, Table
+from onkel.spark.together import Together
 
 Array = NDArray[Any]
 
@@ -30,6 +33,10 @@ HEAD = {
     "refused": _LONG, "digest": _BYTES, "based": _LONG, "data": _BYTES,
 }  # fmt: skip
 """The types of :class:`onkel.spark.models.Head`."""
+_OTHER_LAYOUT = (
+    "keyed: this checkpoint keeps its models in another way: it was begun by an older onkel, or "
+    "with another kind of model or of features. Give what it was begun with, or a new checkpoint."
+)
 
 
 def struct(columns: dict[str, Any]) -> types.StructType:
@@ -74,14 +81,19 @@ class Plan:
     own: dict[str, Any] = field(default_factory=dict)
     reader: Reader | None = None
     """For features that are not all numbers."""
+    together: bool = True
+    """Whether the models of a group are one fleet, where they can be."""
 
 
 class Processor(StatefulProcessor):
     """One group of keys after another, with a model for each key.
 
     Keys come in groups since Spark's price for a call (a data frame in, one out, a key to set) is
-    several times that of learning some rows; inside a group a key costs two calls to the state.
+    several times that of learning some rows. Where cells can hold the models, a group costs some
+    calls to the state (:mod:`onkel.spark.arenas`); else each of its keys costs two.
     """
+
+    refusals = _REFUSALS
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -89,25 +101,50 @@ class Processor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the states."""
         plan = self.plan
-        key, idle = struct(plan.keys), plan.idle
+        start = files.loads(plan.model, **plan.own)
         self._groups = handle.getValueState("groups", struct({"groups": _INT}))
+        self._arena = handle.getValueState("arena", struct(ARENA))
+        self.blank = self._blank(start)
+        if self.blank is None:
+            self._open_models(handle, lambda: copy.deepcopy(start))
+        else:
+            self._open_pages(handle)
+        CACHE.limit = plan.cache
+
+    def _blank(self, start: Any) -> Blank | None:
+        """Return how models are kept together, if they can be: they must see named numbers."""
+        plan = self.plan
+        if not plan.together or plan.reader is not None or plan.own or not plan.features:
+            return None
+        return blank_of(start, len(plan.features), plan.judge.names)
+
+    def _open_models(self, handle: StatefulProcessorHandle, fresh: Callable[[], Any]) -> None:
+        key, idle = struct(self.plan.keys), self.plan.idle
         heads = handle.getMapState("heads", key, struct(HEAD), idle)
         base = struct({"file": _BYTES})
         bases = handle.getMapState("bases", key, base, None if idle is None else 2 * idle)
-        start = files.loads(plan.model, **plan.own)
-        self.models = Models(heads, bases, lambda: copy.deepcopy(start), plan.own, idle)
-        CACHE.limit = plan.cache
+        self.models = Models(heads, bases, fresh, self.plan.own, idle)
+
+    def _open_pages(self, handle: StatefulProcessorHandle) -> None:
+        plan, number = self.plan, struct({"page": _LONG})
+        life = None if plan.idle is None else 2 * plan.idle
+        keys = handle.getMapState("keys", number, struct(key_columns(plan.keys)), life)
+        data = handle.getMapState("pages", number, struct({"data": _BYTES}), life)
+        self.store = Store(self._arena, Pages(keys, data, len(plan.keys)), plan.groups, plan.idle)
 
     def close(self) -> None:
         """Nothing is open."""
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
         """Judge and learn a group's rows."""
-        self._check_groups()
         now = int(timerValues.getCurrentProcessingTimeInMs())
         table = self.table(pd.concat(list(rows), ignore_index=True))
-        for name, part in table.by_key():
-            self._key(name, table, part, now)
+        if self.blank is not None:
+            self._together(tuple(key), self.blank, table, now)
+        else:
+            self._check_groups()
+            for name, part in table.by_key():
+                self._key(name, table, part, now)
         yield table.frame(self.plan.alerts_only)
 
     def table(self, frame: Any) -> Table:
@@ -119,18 +156,36 @@ class Processor(StatefulProcessor):
         """Raise if keys were spread over another number of groups: their models lie elsewhere."""
         known = self._groups.get()
         if known is None:
+            if self._arena.get() is not None:
+                raise ValueError(_OTHER_LAYOUT)
             self._groups.update((self.plan.groups,))
         elif known[0] != self.plan.groups:
-            raise ValueError(
-                f"keyed: groups={self.plan.groups}, but this checkpoint was begun with groups="
-                f"{known[0]}, and that cannot change. Give that number, or a new checkpoint."
-            )
+            raise ValueError(other_groups(self.plan.groups, known[0]))
+
+    # -- a group at once ---------------------------------------------------------------------------
+
+    def _together(self, group: Key, blank: Blank, table: Table, now: int) -> None:
+        """Judge and learn a group's rows; the arena is held on to when all is written."""
+        row = checked(self._arena.get(), blank, self.plan.groups)
+        if row is None and self._groups.get() is not None:
+            raise ValueError(_OTHER_LAYOUT)
+        name = ("arena", blank.seed, *group)
+        arena = CACHE.take(name, blank.seed if row is None else bytes(row[5]))
+        if arena is None:
+            arena = Arena(blank, row)
+            arena.read(self.store)
+        self.learn_all(table, arena, now)
+        CACHE.put(name, arena)
+
+    def learn_all(self, table: Table, arena: Arena, now: int) -> None:
+        """Judge and learn a group's rows, and write what changed."""
+        Together(self, table, arena).learn(self.store, now)
 
     # -- one key -----------------------------------------------------------------------------------
 
     def _key(self, key: Key, table: Table, part: slice, now: int) -> None:
         """Judge and learn one key's rows, and write down what it knows now."""
-        at = self._sound(key, table, np.arange(part.start, part.stop))
+        at = self.sound(key, table, np.arange(part.start, part.stop))
         if table.lacks[part.start] & NO_KEY:
             return
         try:
@@ -142,7 +197,7 @@ class Processor(StatefulProcessor):
         held.head = held.head._replace(refused=held.head.refused + refused)
         self.models.put(key, held, learned > 0, now)
 
-    def _sound(self, key: Key, table: Table, at: Array) -> Array:
+    def sound(self, key: Key, table: Table, at: Array) -> Array:
         """Return the rows that lack nothing; refuse the others."""
         lacking = (table.lacks[at] & ~NO_TARGET) != 0
         for i in at[lacking].tolist():
@@ -156,7 +211,7 @@ class Processor(StatefulProcessor):
         table.late[at] = late = table.seconds[at] < head.time
         if self.plan.late == "drop":
             at = at[~late]
-        learned = sum(self._stretch(key, held, table, part) for part in table.stretches(at))
+        learned = sum(self.stretch(key, held, table, part) for part in table.stretches(at))
         taken = at[table.error[at] == None]  # noqa: E711
         held.head = head._replace(
             time=max(head.time, float(table.seconds[taken].max(initial=-np.inf))),
@@ -164,7 +219,7 @@ class Processor(StatefulProcessor):
         )  # fmt: skip
         return learned
 
-    def _stretch(self, key: Key, held: Held, table: Table, at: Array) -> int:
+    def stretch(self, key: Key, held: Held, table: Table, at: Array) -> int:
         """Learn rows in one call; where that is refused, one after another, to find the row."""
         judge = self.plan.judge
         try:
@@ -174,9 +229,16 @@ class Processor(StatefulProcessor):
             if len(at) == 1:
                 self._refuse(key, table, int(at[0]), str(error))
                 return 0
-            return sum(self._stretch(key, held, table, at[i : i + 1]) for i in range(len(at)))
-        table.put(at, _columns(found))
+            return sum(self.stretch(key, held, table, at[i : i + 1]) for i in range(len(at)))
+        table.put(at, self.columns(found.columns))
         return judge.learned(rows)
+
+    def columns(self, answer: Callable[[], Columns]) -> Columns:
+        """Return what came of rows; they are learned, so that no error may pass for a refusal."""
+        try:
+            return answer()
+        except _REFUSALS as error:
+            raise RuntimeError(f"rows were learned, but their columns failed: {error}") from error
 
     def _refuse(self, key: Key, table: Table, i: int, why: str) -> None:
         """Say which row it was: as an error, or in its own row of the output."""
@@ -196,14 +258,6 @@ class Processor(StatefulProcessor):
         if len(names) != len(values):
             return f"{values!r:.200}"
         return f"{dict(zip(names, values, strict=True))!r:.200}"
-
-
-def _columns(found: Detected | Predicted) -> Columns:
-    """Return what came of rows; they are learned, so that no error may pass for a refusal."""
-    try:
-        return found.columns()
-    except _REFUSALS as error:
-        raise RuntimeError(f"rows were learned, but their columns failed: {error}") from error
 
 
 def _name(key: Key) -> str:

@@ -36,7 +36,7 @@ def keyed(
     alerts_only: bool = False,
     explain: int = 0,
     idle: Any = None,
-    groups: int = 1024,
+    groups: int | None = None,
     cache: float = 256,
     own: Mapping[str, Any] | None = None,
 ) -> Any:
@@ -80,9 +80,9 @@ def keyed(
         So many alerts of each key and batch are explained, the worst first (detectors).
     idle : duration, optional
         A key without events for so long (processing time) is forgotten: "12h", or a timedelta.
-    groups : int
-        Keys are handed over, and kept, in so many groups; fixed for the life of a checkpoint.
-        Some twenty for each shuffle partition make partitions equally large.
+    groups : int, optional
+        Keys are handed over, and kept, in so many groups; fixed for the life of a checkpoint. None:
+        twenty for each shuffle partition, which makes these about equally large; 1024 at most.
     cache : float
         MiB of models that each Python worker keeps at hand.
     own : dict, optional
@@ -97,6 +97,7 @@ def keyed(
     """
     checks.check_provider(events)
     checks.check_words(late, on_error)
+    groups = checks.groups_of(events) if groups is None else groups
     for name, value in {"explain": explain, "groups": groups, "cache": cache}.items():
         checks.ACCEPTS[name].check("keyed", name, value)
     model = checks.model_of(model)

@@ -73,20 +73,21 @@ class Table:
         for start, stop in pairwise(edges):
             yield tuple(_plain(column[start]) for column in self.keys), slice(start, stop)
 
-    def rows(self, at: Array, since: float) -> Rows:
+    def rows(self, at: Array, since: Any) -> Rows:
         """Return some rows for a model; time does not run backwards from `since`."""
         y = None if self.y is None else self.y[at]
         reader = self._reader
         X = self.X[at] if reader is None else reader.encode(self.X.iloc[at])
-        return Rows(X, y, self._known(at), np.maximum(self.seconds[at], since))
+        return Rows(X, y, self.known(at), np.maximum(self.seconds[at], since))
 
-    def _known(self, at: Array) -> Array:
+    def known(self, at: Array) -> Array:
+        """Return which of these rows have a target."""
         found: Array = (self.lacks[at] & NO_TARGET) == 0
         return found
 
     def stretches(self, at: Array) -> Iterator[Array]:
         """Yield runs of these rows with, and without, a target."""
-        for part in Rows(at, known=self._known(at)).stretches():
+        for part in Rows(at, known=self.known(at)).stretches():
             yield at[part]
 
     def values(self, i: int) -> list[Any]:

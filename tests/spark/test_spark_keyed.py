@@ -20,6 +20,7 @@ if why_not():
 
 import pandas as pd
 from pyspark.errors import StreamingQueryException
+from pyspark.sql import functions as sf
 
 from onkel import KernelClassifier, KernelRegressor, NoveltyDetector, Regressor, losses
 from onkel.expansions import Window
@@ -120,8 +121,15 @@ def test_late_rows_of_a_stream_are_told_and_counted(spark, tmp_path, rng):
     finish(ask(spark, tmp_path / "in", late="drop"), tmp_path)
     found = output(spark, tmp_path)
     assert found["late"].sum() == 60 and found["score"].isna().sum() == 60
-    heads = spark.read.format("statestore").option("stateVarName", "heads")
-    rows = heads.load(str(tmp_path / "checkpoint")).select("user_map_value.*").collect()
+    state = spark.read.format("statestore").option("stateVarName", "keys")
+    names = ", ".join(f"user_map_value.{name}" for name in ("key0", "learned", "late", "refused"))
+    each = state.load(str(tmp_path / "checkpoint")).selectExpr(
+        "user_map_key.page", f"explode(arrays_zip({names})) as of"
+    )
+    rows = each.selectExpr("page", "of.*").groupBy("key0").agg(
+        sf.max_by("learned", "page").alias("learned"), sf.max_by("late", "page").alias("late")
+    ).collect()  # fmt: skip
+    assert len(rows) == 3
     assert sum(r["late"] for r in rows) == 60 and sum(r["learned"] for r in rows) == 120
 
 

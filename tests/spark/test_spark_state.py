@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import hashlib
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +30,7 @@ from onkel import (
     rules,
 )
 from onkel.expansions import Window
+from onkel.fleet.judging import FleetDetected
 from onkel.judge import Detected, judge_of
 from onkel.kernels import Gaussian
 from onkel.spark import models as kept
@@ -41,6 +44,16 @@ def no_cache(monkeypatch):
     monkeypatch.setattr("onkel.spark.processor.CACHE", kept.CACHE)
 
 
+@pytest.fixture(autouse=True, params=[True, False], ids=["together", "key by key"])
+def together(request, monkeypatch):
+    """Whether a group's models are one fleet, and its state pages; what comes out is the same."""
+    monkeypatch.setattr(sys.modules[__name__], "TOGETHER", request.param)
+    return request.param
+
+
+TOGETHER = True
+
+
 def detector(**more: Any) -> NoveltyDetector:
     return NoveltyDetector(nu=0.1, expansion=Window(terms=20), recent=20, **more)
 
@@ -52,7 +65,7 @@ def plan(model: Any, **more: Any) -> Plan:
         files.dumps(model), judge, {"key0": types.StringType()}, judge.fields(), ["a", "b"], 1.0,
         "learn", "raise", False, 8, None, 2**28,
     )  # fmt: skip
-    return replace(whole, **more)
+    return replace(whole, **{"together": TOGETHER, **more})
 
 
 def frame(keys, times, X, **more: Any) -> pd.DataFrame:
@@ -67,8 +80,25 @@ def work(plan: Plan, store: dict[str, Any], *frames: pd.DataFrame, now: int = -1
     return pd.concat(task.handleInputRows((0,), iter(frames), Times(now)), ignore_index=True)
 
 
+def heads(store: dict[str, Any]) -> dict[Any, Head]:
+    """Return what the store says of each key; of pages, the newest."""
+    if not TOGETHER:
+        return {key: Head(*row) for key, row in store["heads"].items()}
+    found = {}
+    for (page,), (layout, format, _, _, names, *rest) in sorted(store["keys"].items()):
+        *columns, sizes, whole = map(np.array, rest)
+        ends, data = np.cumsum(sizes), store["pages"][(page,)][0]
+        assert whole.all()
+        for i, name in enumerate(names):
+            record = data[ends[i] - sizes[i] : ends[i]]
+            counts = [column[i].item() for column in columns[:4]]
+            digest = hashlib.sha256(record).digest()
+            found[(name,)] = Head(layout, format, *counts, digest, -1, record)
+    return found
+
+
 def head(store: dict[str, Any], key: str = "a") -> Head:
-    return Head(*store["heads"][(key,)])
+    return heads(store)[(key,)]
 
 
 # -- pages -----------------------------------------------------------------------------------------
@@ -169,22 +199,24 @@ def test_a_cache_is_bounded(rng):
 
 def test_state_of_a_newer_onkel_is_refused_with_the_key(rng):
     store: dict[str, Any] = {}
-    whole = plan(detector())
+    whole = plan(detector(), together=False)
     work(whole, store, frame(["a"] * 3, [1, 2, 3], rng.normal(size=(3, 2))))
     for name in ("layout", "format"):
         other = copy.deepcopy(store)
-        other["heads"][("a",)] = tuple(head(store)._replace(**{name: 99}))
+        other["heads"][("a",)] = tuple(Head(*store["heads"][("a",)])._replace(**{name: 99}))
         with pytest.raises(ValueError, match=r"key 'a': .*newer onkel .*99.*upgrade"):
             work(whole, other, frame(["a"], [4], [[0.0, 0.0]]))
 
 
 def test_damaged_state_is_refused_with_the_key(rng):
     store: dict[str, Any] = {}
-    whole = plan(detector())
+    whole = plan(detector(), together=False)
     work(whole, store, frame(["a"] * 3, [1, 2, 3], rng.normal(size=(3, 2))))
-    data = bytearray(head(store).data)
+    data = bytearray(Head(*store["heads"][("a",)]).data)
     data[-9] ^= 1
-    store["heads"][("a",)] = tuple(head(store)._replace(data=bytes(data), digest=bytes(32)))
+    store["heads"][("a",)] = tuple(
+        Head(*store["heads"][("a",)])._replace(data=bytes(data), digest=bytes(32))
+    )
     with pytest.raises(ValueError, match=r"key 'a': its state cannot be read: .*damaged"):
         work(whole, store, frame(["a"], [4], [[0.0, 0.0]]))
 
@@ -277,9 +309,9 @@ def test_skipped_rows_leave_the_model_as_it_was(rng):
     np.testing.assert_allclose(found["score"][good], scores, rtol=1e-12)
     assert found["score"][bad].isna().all() and found["alert"][bad].isna().all()
     assert head(store).refused == 3 and head(store).learned == 9
-    before = store["heads"][("a",)][6]
+    before = head(store).digest
     work(whole, store, frame(["a"], [20], [[np.nan, 0.0]]))
-    assert store["heads"][("a",)][6] == before  # the model's digest
+    assert head(store).digest == before  # of the model
 
 
 def test_rows_that_lack_something(rng):
@@ -292,7 +324,7 @@ def test_rows_that_lack_something(rng):
     texts = found["error"].tolist()
     assert "its key is null" in texts[0] and "its time is null" in texts[1]
     assert texts[2] is None and "it has no features" in texts[3]
-    assert found["moment"].tolist() == [0, None, 1, 2] and set(store["heads"]) == {("a",)}
+    assert found["moment"].tolist() == [0, None, 1, 2] and set(heads(store)) == {("a",)}
 
 
 def test_rows_of_another_length(rng):
@@ -367,6 +399,7 @@ def test_a_failure_after_learning_is_no_refusal_of_a_row(rng, monkeypatch, error
         raise error("no ranks today")
 
     monkeypatch.setattr(Detected, "columns", fails)
+    monkeypatch.setattr(FleetDetected, "columns", fails)
     with pytest.raises(RuntimeError, match="rows were learned, but their columns failed: no ranks"):
         work(
             plan(detector(), on_error=on_error), {},
@@ -389,9 +422,9 @@ def test_numbers_of_a_batch_done_again_are_those_of_the_store(whole, rng, monkey
     store: dict[str, Any] = {}
     skips = plan(detector(), on_error="skip")
     work(skips, store, frame(["a"] * 3, [1, 2, 3], rng.normal(size=(3, 2))))
-    committed = dict(store["heads"])
+    committed = store
     for _ in range(2):  # its first try was lost; the model is the same, the count is not
-        store["heads"].update(committed)
+        store = copy.deepcopy(committed)
         work(skips, store, frame(["a"], [4], [[np.nan, 0.0]]))
     assert head(store).refused == 1
 
@@ -399,11 +432,15 @@ def test_numbers_of_a_batch_done_again_are_those_of_the_store(whole, rng, monkey
 def test_changes_of_another_base_are_refused(rng, monkeypatch):
     monkeypatch.setattr(kept, "WHOLE", 0)
     store: dict[str, Any] = {}
-    work(plan(detector()), store, frame(["a"] * 30, range(30), rng.normal(size=(30, 2))))
+    work(
+        plan(detector(), together=False),
+        store,
+        frame(["a"] * 30, range(30), rng.normal(size=(30, 2))),
+    )
     store["bases"][("a",)] = (files.dumps(grown(5, rng)),)
     kept.CACHE.put(("a",), Held(None, kept.NEW))
     with pytest.raises(ValueError, match=r"key 'a': .*changes are of another base"):
-        work(plan(detector()), store, frame(["a"], [40], [[0.0, 0.0]]))
+        work(plan(detector(), together=False), store, frame(["a"], [40], [[0.0, 0.0]]))
 
 
 @pytest.mark.parametrize("kind", [Classifier, Regressor])
