@@ -165,7 +165,18 @@ class DensityAnswers:
     ) -> None: ...
 
 class DensityCells:
-    def __init__(self, plan: DensityPlan, d: int, recent: int) -> None: ...
+    def __init__(
+        self,
+        plan: DensityPlan,
+        d: int,
+        recent: int,
+        kept: int,
+        memory: float,
+        start: float,
+        high: float,
+        judges: bool,
+        alone: bool,
+    ) -> None: ...
     def __len__(self) -> int: ...
     def make_room(self, count: int) -> None: ...
     @property

@@ -29,8 +29,8 @@ from onkel.saved import Saved
 Array = NDArray[Any]
 
 KINDS = ("usual", "fault")
-ROOM = 256
-"""Alerts that wait for an answer, at most."""
+ROOM = 1000
+"""Alerts that can be answered, the last ones, unless something else is asked for."""
 MOST = 128
 """Answers that are kept, of each kind; the oldest go."""
 NEAR, WIDER = 0.5, 0.3
@@ -75,6 +75,8 @@ class Answers:
     d: int
     memory: float
     promise: Promise | None = None
+    room: int = ROOM
+    """Alerts that can be answered: the last ones."""
     places: Array = field(default_factory=lambda: np.zeros((0, 5, 3, 1)))
     """Center, spread, place, weight, limit of row, step and mean: [answers][5][3][d]."""
     radius: Array = field(default_factory=lambda: np.zeros((0, 3)))
@@ -109,9 +111,9 @@ class Answers:
             self.asked = np.zeros((0, 3 * self.d + 2))
 
     @classmethod
-    def none(cls, d: int, memory: float, promise: Promise | None = None) -> Self:
+    def none(cls, d: int, memory: float, promise: Promise | None = None, room: int = ROOM) -> Self:
         """Return what there is before the first row."""
-        return cls(d, memory, promise, theta=0.0 if promise is None else promise.start)
+        return cls(d, memory, promise, room, theta=0.0 if promise is None else promise.start)
 
     def copy(self) -> Self:
         """Return an independent copy; answers are never changed in place, the ring is."""
@@ -146,10 +148,10 @@ class Answers:
     def make_room(self, rows: int) -> None:
         """Let the ring hold what so many more rows may bring."""
         there = len(self.asked_at)
-        wanted = min(int(self.asked_count[0]) + rows, ROOM)
+        wanted = min(int(self.asked_count[0]) + rows, self.room)
         if wanted > there:
             self.bound = None
-            more = min(max(wanted, 2 * there, 16), ROOM) - there
+            more = min(max(wanted, 2 * there, 16), self.room) - there
             self.asked = np.pad(self.asked, ((0, more), (0, 0)))
             self.asked_at, self.said = (
                 np.pad(self.asked_at, (0, more)),
@@ -186,6 +188,8 @@ class Answers:
 
     def ask(self, seen: Array, t: int, score: float, tied: float) -> None:
         """Keep a row that raised an alert, until others have taken its place."""
+        if not len(self.asked_at):
+            return
         at = int(self.asked_count[0]) % len(self.asked_at)
         self.asked_count[0] += 1
         self.asked[at] = np.concatenate([seen.ravel(), [0.0 - score, tied]])
@@ -284,7 +288,7 @@ class Answers:
 
         The promise begins anew. `later`: by how many rows each is behind the whole.
         """
-        whole = type(self).none(self.d, self.memory, self.promise)
+        whole = type(self).none(self.d, self.memory, self.promise, self.room)
         parts: list[Answers] = [self, *others]
         held = {n: np.concatenate([getattr(p, n) for p in parts]) for n in _GIVEN}
         shift = np.repeat(np.array(later, np.int64), [len(p.born) for p in parts])
@@ -397,7 +401,7 @@ def _restored(blank: Answers, saved: Saved, t: int) -> Any:
     _check(saved, blank, t, (places, radius, strength, born, of, asked_at, said, counts))
     if (blank.promise is not None and theta > blank.promise.high) or unspent < 0:
         raise saved.refuse("theta", "is above its highest value")
-    shift = counts[0] % ROOM if m == ROOM else 0
+    shift = counts[0] % m if 0 < m == blank.room else 0
     return replace(
         blank, places=places, radius=radius, strength=strength, born=born, of=of,
         asked=np.roll(asked, shift, 0), asked_at=np.roll(asked_at, shift),
@@ -419,7 +423,7 @@ def _check(saved: Saved, blank: Answers, t: int, held: tuple[Any, ...]) -> None:
     if max(bad, len(strength) - bad) > MOST or (born > t).any() or (of >= t).any():
         raise saved.refuse("born", f"must be of rows that were learned, {MOST} of a kind at most")
     ordered = not np.any(np.diff(asked_at) <= 0) and not (asked_at >= t).any()
-    if len(asked_at) != min(counts[0], ROOM) or not ordered or (said > len(KINDS)).any():
+    if len(asked_at) != min(counts[0], blank.room) or not ordered or (said > len(KINDS)).any():
         raise saved.refuse("asked_at", "must increase, one for each alert that is kept")
     if not counts[2] <= counts[1] <= counts[0]:
         raise saved.refuse("counts", "must be of alerts, answers and dismissals")

@@ -36,6 +36,7 @@ _ACCEPTS = {
     "nu": Accept(low=0, low_open=True, high=1, high_open=True, none=True),
     "precision": Accept(low=0, low_open=True, high=1, high_open=True, none=True,
                         hint="It is the share of answered alerts that are faults, such as 0.8."),
+    "alerts_kept": Accept(low=0, high=10_000_000, whole=True, hint="For example 1000."),
     "memory_of_feedback": Accept(low=1, high=1e15, hint="It counts rows, for example 100000."),
     "memory": Accept(low=100, high=1e15, hint="It counts rows, for example 10000."),
     "terms": Accept(low=20, high=10_000_000, whole=True, hint="For example 1000."),
@@ -73,6 +74,8 @@ class Detector(JudgesOnDevice, BaseDetector):
         falls with each alert that is called usual, and rises with each that is called a fault.
     memory_of_feedback : float
         Rows after which an answer has faded to about a third.
+    alerts_kept : int
+        So many alerts, the last ones, can be answered.
     memory : float
         Rows after which the past has faded to about a third.
     terms : int
@@ -121,6 +124,7 @@ class Detector(JudgesOnDevice, BaseDetector):
         *,
         precision: float | None = None,
         memory_of_feedback: float = 100_000,
+        alerts_kept: int = 1000,
         memory: float = 10_000,
         terms: int = 1000,
         warmup: int | None = None,
@@ -133,6 +137,7 @@ class Detector(JudgesOnDevice, BaseDetector):
         self.nu = nu
         self.precision = precision
         self.memory_of_feedback = memory_of_feedback
+        self.alerts_kept = alerts_kept
         self.memory = memory
         self.terms = terms
         self.warmup = warmup
@@ -202,7 +207,7 @@ class Detector(JudgesOnDevice, BaseDetector):
         asked = self._asked(features, isinstance(X, Encoded))
         learner = Densities(
             asked, features, dtype, settings.missing, self._promise(),
-            float(self.memory_of_feedback),
+            float(self.memory_of_feedback), int(self.alerts_kept),
         )  # fmt: skip
         return placed(learner, settings.device)
 
@@ -267,7 +272,7 @@ class Detector(JudgesOnDevice, BaseDetector):
         ----------
         id : str or int
             Of the alert: how many rows had been learned before it. `alerts_` lists those that can
-            be answered, the last 256.
+            be answered, the last `alerts_kept`.
         answer : {"usual", "fault"}
             Another answer to the same alert takes the place of the first.
         """
@@ -314,7 +319,8 @@ class Detector(JudgesOnDevice, BaseDetector):
         if not plan.possible():
             raise held.refuse("nu", "and the other numbers are not those of a detector")
         promise, memory = self._promise(), float(self.memory_of_feedback)
-        return self._go_on(Densities.restored(plan, missing, saved, promise, memory))
+        kept = int(self.alerts_kept)
+        return self._go_on(Densities.restored(plan, missing, saved, promise, memory, kept))
 
     # -- merging -------------------------------------------------------------------------------
 

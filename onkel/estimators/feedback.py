@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from onkel.core.answers import KINDS, ROOM, Answers
+from onkel.core.answers import KINDS, Answers
 from onkel.nearest import did_you_mean
 
 
@@ -29,7 +29,7 @@ def _unknown(text: str, answers: Answers) -> str:
     held = answers.asked_at[answers.kept()]
     if not len(held):
         return f"there is no alert {text}, and there was none so far."
-    why = f"the last {ROOM} alerts can be answered, and its time is over"
+    why = f"the last {answers.room} alerts can be answered, and its time is over"
     if int(text) > held[0]:
         why = "no row of that number was an alert"
     return f"there is no alert {text}: {why}. The oldest is {held[0]}, the newest {held[-1]}."

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel import rules
-from onkel.core.answers import KINDS, STRONGER, Answers, Promise, without
+from onkel.core.answers import KINDS, ROOM, STRONGER, Answers, Promise, without
 from onkel.core.density import DensityState, Plan, run, settle
 from onkel.core.density_table import LARGEST as LARGEST_HELD
 from onkel.core.density_table import Count, Level
@@ -69,6 +69,8 @@ class Densities:
         A precision.
     memory : float
         Rows after which an answer has faded to a third.
+    kept : int
+        Alerts that can be answered: the last ones.
     """
 
     columns = 1
@@ -81,11 +83,11 @@ class Densities:
 
     def __init__(
         self, plan: Plan, features: int, dtype: Any, missing: str, promise: Promise | None = None,
-        memory: float = FEEDBACK,
+        memory: float = FEEDBACK, kept: int = ROOM,
     ) -> None:  # fmt: skip
         self.plan, self.dtype, self.missing = plan, dtype, missing
         self.state = DensityState.empty(features, plan)
-        self.answers = Answers.none(features, memory, promise)
+        self.answers = Answers.none(features, memory, promise, kept)
         self.rule = Fading(plan.memory)
 
     # -- what estimators ask a learner -----------------------------------------------------------
@@ -231,14 +233,14 @@ class Densities:
     @classmethod
     def restored(
         cls, plan: Plan, missing: str, saved: Saved, promise: Promise | None = None,
-        memory: float = FEEDBACK,
+        memory: float = FEEDBACK, kept: int = ROOM,
     ) -> Self:  # fmt: skip
         """Return the learner that a file holds."""
         dtype = np.dtype(saved.word("dtype", ("float32", "float64")))
         answers = saved.inside("answers") if saved.peek("answers") is not None else None
         learner = cls(plan, 1, dtype, missing)
         learner.state = restored_state(plan, saved)
-        learner.answers = Answers.none(learner.features, memory, promise)
+        learner.answers = Answers.none(learner.features, memory, promise, kept)
         if answers is not None:
             learner.answers = learner.answers.restored(answers, learner.t)
         return learner

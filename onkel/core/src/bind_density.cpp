@@ -192,8 +192,8 @@ void bind_density(nb::module_& m) {
            written("ranked"));
   nb::class_<Answered>(m, "DensityAnswers")
       .def("__init__", &make_answers, "places"_a, "radius"_a, "strength"_a, "born"_a, "memory"_a,
-           "theta"_a, "judges"_a, "alone"_a, written("asked"), written("asked_at"),
-           written("said"), written("asked_count"));
-  m.def("density", &density, "plan"_a, "state"_a, "answers"_a.none(), "x"_a, "weight"_a, written("out"),
-        written("members"));
+           "theta"_a, "judges"_a, "alone"_a, written("asked"), written("asked_at"), written("said"),
+           written("asked_count"));
+  m.def("density", &density, "plan"_a, "state"_a, "answers"_a.none(), "x"_a, "weight"_a,
+        written("out"), written("members"));
 }

@@ -227,8 +227,7 @@ struct Machine : Metric {
       }
       far = std::max(far, apart / a.radius[3 * i + k] + more / kOneMore);
     }
-    const double age =
-        static_cast<double>(s.whole[onkel::kCountT] - a.born[i]) / a.memory;
+    const double age = static_cast<double>(s.whole[onkel::kCountT] - a.born[i]) / a.memory;
     return std::exp(-far * far - age);
   }
 
