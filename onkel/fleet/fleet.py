@@ -255,7 +255,9 @@ class Fleet(Locked):
         return self._learned(self._call(keys, X, output, y, given))
 
     @locked
-    def verdicts(self, keys: Any, X: Any, time: Any = None) -> tuple[Verdicts, Array | None]:
+    def verdicts(
+        self, keys: Any, X: Any, time: Any = None, *, sample_weight: Any = None
+    ) -> tuple[Verdicts, Array | None]:
         """Judge each row before it is learned (detectors): all that is known of it at once.
 
         Returns
@@ -268,7 +270,8 @@ class Fleet(Locked):
         """
         if self.task != "novelty":
             raise ValueError(f"Fleet: verdicts are for detectors; its models do {self.task}.")
-        call = self._call(keys, X, "verdict", None, {"time": time})
+        given = {"time": time, "sample_weight": sample_weight}
+        call = self._call(keys, X, "verdict", None, given)
         call.tells_usual = True
         score, limit, alert, rank, age = self._learned(call).T
         return Verdicts(score, limit, alert > 0, rank, age.astype(np.int64)), call.usual
