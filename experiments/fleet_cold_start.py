@@ -1,11 +1,12 @@
 """What a key's first rows are worth: a fleet with share=True beside one without.
 
 Keys begin one by one, each with means and spreads of its own. One row in a hundred is a fault: one
-of its numbers is off by 8 of its spreads (by 5 in the lines "small"). Three sets of keys:
+of its numbers is off by 8 of its spreads (by 5 in the lines "small"). Four sets of keys:
 
 - *alike*: the numbers of all keys depend on each other in one way;
 - *unlike*: in each key in a way of its own, so that there is less to share;
-- *small*: as alike, with the smaller faults.
+- *small*: as alike, with the smaller faults;
+- *at once*: as alike, but half of the keys begin together, before there is anything to share.
 
 Of the first 100 and the first 500 rows of each key are told the share of the faults that raised an
 alert, and the share of the usual rows that did. The first fifth of all rows is left out: before it
@@ -34,8 +35,12 @@ else:
 
 NU, FAULTS, ROWS, FEATURES, BLOCK = 0.01, 0.01, 600, 3, 4096
 AGES = (100, 500)
-SETS = {"alike": (False, 8.0), "unlike": (True, 8.0), "small": (False, 5.0)}
-"""Whether each key has a structure of its own, and how large faults are, in spreads."""
+SETS = {
+    "alike": (False, 8.0, 0.1), "unlike": (True, 8.0, 0.1), "small": (False, 5.0, 0.1),
+    "at once": (False, 8.0, 0.5),
+}  # fmt: skip
+"""Whether each key has a structure of its own, how large faults are in spreads, and which share of
+the keys begins at once."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +54,12 @@ class Rows:
     fault: np.ndarray
 
 
-def made(rng: np.random.Generator, keys: int, unlike: bool, size: float) -> Rows:
-    """Return rows of keys that begin one by one; a tenth of them at once."""
+def made(rng: np.random.Generator, keys: int, unlike: bool, size: float, first: float) -> Rows:
+    """Return rows of keys that begin one by one, this share of them at once."""
     d, shape = FEATURES, (keys, ROWS)
     mix = np.eye(d) + 0.5 * rng.normal(size=(keys if unlike else 1, d, d))
     middle, spread = 5 * rng.normal(size=(keys, 1, d)), np.exp(0.5 * rng.normal(size=(keys, 1, d)))
-    began = np.where(np.arange(keys) < keys // 10, 0.0, rng.uniform(0, 3 * ROWS, keys))
+    began = np.where(np.arange(keys) < first * keys, 0.0, rng.uniform(0, 3 * ROWS, keys))
     when = (began[:, None] + np.arange(ROWS) + rng.random(shape)).ravel()
     X = rng.standard_t(8, size=(*shape, d)) @ mix
     fault = rng.random(shape) < FAULTS
