@@ -168,6 +168,17 @@ def test_weights(name, rng):
     check(both, X, both.estimator.task)
 
 
+@pytest.mark.parametrize("name", KINDS)
+def test_a_key_may_begin_with_weights_of_0(name, rng):
+    """Such a model has begun, and has learned nothing."""
+    both = Both(KINDS[name])
+    X, y = stream_for(both.estimator, rng, size(120, 400))
+    weight = np.where(np.arange(len(X)) < 40, rng.choice([0.0, 1.0], size=len(X)), 1.0)
+    weight[:10] = 0.0
+    run(both, rng, X, y, ("prediction",), sample_weight=weight)
+    check(both, X, both.estimator.task)
+
+
 @pytest.mark.parametrize("kind", [NoveltyDetector, KernelClassifier, KernelRegressor])
 def test_by_the_clock(kind, rng):
     both = Both(kind(rule=rules.Norma(memory="40s")))

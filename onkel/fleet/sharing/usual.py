@@ -113,9 +113,7 @@ class Usual:
 
     # -- following -------------------------------------------------------------------------------
 
-    def followed(
-        self, numbers: Array, X: Array, live: Array | None = None
-    ) -> tuple[Array, Array]:
+    def followed(self, numbers: Array, X: Array, live: Array | None = None) -> tuple[Array, Array]:
         """Return the same, each row before it is taken in; those not `live` are not.
 
         Beside it, whether anything was known of keys by then. Before that a young key has but its
