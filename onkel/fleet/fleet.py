@@ -90,7 +90,8 @@ class Fleet(Locked):
     def _check(self) -> None:
         model = self.estimator
         N_JOBS.check("Fleet", "n_jobs", self.n_jobs)
-        if isinstance(model, type) or not hasattr(model, "predict_then_learn"):
+        own = hasattr(model, "predict_then_learn") and not isinstance(model, Fleet)
+        if isinstance(model, type) or not own:
             raise TypeError(
                 "Fleet: estimator must be one of onkel's, such as Detector(nu=0.01); got "
                 f"{model!r:.80}."
@@ -297,9 +298,17 @@ class Fleet(Locked):
         return Verdicts(score, limit, alert > 0, rank, age.astype(np.int64)), call.usual
 
     def _learned(self, call: Call) -> Any:
-        with self._opened(call.X, call), self._entering(call.keys) as numbers:
-            call.numbers = numbers
-            found = self._store.learn(call)
+        try:
+            with self._opened(call.X, call), self._entering(call.keys) as numbers:
+                call.numbers = numbers
+                found = self._store.learn(call)
+        except Exception:
+            raise
+        except BaseException:  # an interrupt is no refusal: models may have learned by then
+            known = self._keys.find(call.keys)
+            self._touch(known[known >= 0])
+            self._total = None
+            raise
         self._touch(numbers)
         self._count(call)
         return found

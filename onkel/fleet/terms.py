@@ -123,11 +123,12 @@ class TermCells(Cells):
 
     def put(self, models: dict[int, Any]) -> None:
         """Let models be what these are; a ValueError, and nothing changed, if one does not fit."""
-        first = next((m for m in models.values() if m.__sklearn_is_fitted__()), None)
-        new = self.task == "regression" and first is not None and not self.core.nbytes
+        new = self.task == "regression" and not self.core.nbytes
         super().put(models)
-        if new:
-            self.packed.flat = inside.is_flat(first)
+        for model in models.values() if new else ():
+            if loose.begun(model):  # the first says it for all
+                self.packed.flat = inside.is_flat(model)
+                break
 
     def _width(self, numbers: Array, targets: Targets, usual: Array) -> int:
         if self.task == "classification":

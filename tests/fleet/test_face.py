@@ -83,6 +83,12 @@ def test_keys_are_strings_or_whole_numbers(rng):
     assert len(fleet) == 0
 
 
+@pytest.mark.parametrize("other", [Detector, None, Fleet(Detector()), "Detector"])
+def test_what_is_no_estimator(other):
+    with pytest.raises(TypeError, match="must be one of onkel's, such as Detector"):
+        Fleet(other)
+
+
 def test_models_go_in_and_out(rng):
     keys, X, _ = rows_of(rng)
     fleet = Fleet(Detector(nu=0.02)).partial_fit(keys, X)
@@ -206,8 +212,11 @@ def test_a_call_that_breaks_leaves_nothing_for_the_next_key(name, share, rng, mo
         raise KeyboardInterrupt
 
     monkeypatch.setattr(type(fleet._store), "learn", late)
+    fleet.changed()
     with pytest.raises(KeyboardInterrupt):
-        fleet.partial_fit(["lost"] * 90, X, y)
+        fleet.partial_fit(["lost"] * 60 + ["k0"] * 30, X, y)
+    assert fleet.changed() == ["k0"]
+    assert fleet.t_ == sum(fleet[key].t_ for key in fleet)
     monkeypatch.setattr(type(fleet._store), "learn", inner)
     assert "lost" not in fleet
     fleet.partial_fit(["other"] * 2, X[:2], None if y is None else y[:2])
