@@ -55,6 +55,16 @@ OWN = """
 .compare :is(th, td):not(:first-child) { text-align: right; white-space: nowrap; }
 .alerts td:not(:last-child) { white-space: nowrap; }
 .alerts h3, h3 { font-size: 1rem; margin: 1.2rem 0 .3rem; }
+@media (max-width: 36rem) {
+  .compare th:first-child { white-space: normal; min-width: 6rem; }
+  .alerts thead { display: none; }
+  .alerts tr {
+    display: flex; flex-wrap: wrap; gap: 0 .9rem; padding: .45rem 0;
+    border-bottom: 1px solid var(--line);
+  }
+  .alerts td { border: 0; padding: 0; }
+  .alerts td:last-child { flex-basis: 100%; color: var(--soft); font-size: .88rem; }
+}
 .legend .cross::before {
   content: "×"; border: 0; width: .8rem; color: var(--c); font-weight: 700; vertical-align: 0;
 }
@@ -215,16 +225,16 @@ class _Axis:
             rarest[place] = (alert if alert.score < best.score else best), count + 1
         return [rarest[place] for place in sorted(rarest)]
 
-    def dress(self, plot: Any) -> None:
+    def dress(self, plot: Any, ticks: int = 5) -> None:  # so many fit a phone, too
         if self.dates:
-            plot.xaxis.ticker = DatetimeTicker(desired_num_ticks=5)
+            plot.xaxis.ticker = DatetimeTicker(desired_num_ticks=ticks)
             plot.xaxis.formatter = DatetimeTickFormatter(
                 days="%d %b", hours="%d %b %H:%M", hourmin="%d %b %H:%M", minutes="%H:%M",
                 months="%b %Y", seconds="%H:%M:%S", minsec="%H:%M:%S",
             )  # fmt: skip
         else:
             plot.xaxis.formatter = NumeralTickFormatter(format="0,0")
-            plot.xaxis.ticker.desired_num_ticks = 5  # they fit a phone, too
+            plot.xaxis.ticker.desired_num_ticks = ticks
 
     @property
     def unit(self) -> str:
@@ -270,7 +280,7 @@ def _strips(outcomes: Sequence[Outcome], axis: _Axis) -> Drawing:
     plot.y_range = Range1d(start=0.5 - len(levels), end=0.5)
     plot.yaxis.ticker = FixedTicker(ticks=list(levels.values()))
     plot.yaxis.major_label_overrides = {int(y): _short(name) for name, y in levels.items()}
-    axis.dress(plot)
+    axis.dress(plot, ticks=3)  # the names of the settings take their room
     was, kinds = outcomes[0], ["still"]
     _scatter(plot, _data(axis, was.alerts, lambda a: levels[was.name]), "still", tick=True)
     for one in outcomes[1:]:

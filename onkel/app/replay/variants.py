@@ -74,7 +74,8 @@ def set_of(text: str) -> dict[str, Any]:
         name, mark, value = (p.strip() for p in part.partition("="))
         if not (name and mark and value):
             raise UsageProblem(f"--set is written nu=0.001,memory=20000; got {text!r}.")
-        found[_known(name, found)] = _value(name, value)
+        plain = _known(name, found)
+        found[plain] = _value(plain, value)
     return found
 
 
@@ -92,14 +93,13 @@ def _known(name: str, before: Mapping[str, Any]) -> str:
 
 
 def _value(name: str, text: str) -> Any:
-    plain = name.replace("-", "_")
     if text == DEFAULT:
-        return next(f.default for f in fields(RunSettings) if f.name == plain)
-    read, words = _ANY[plain]
+        return next(f.default for f in fields(RunSettings) if f.name == name)
+    read, words = _ANY[name]
     try:
         return read(text)
     except (ValueError, KeyError):
-        raise UsageProblem(f"--set: {name} is {words}; got {text!r}.") from None
+        raise UsageProblem(f"--set: {spelled(name)} is {words}; got {text!r}.") from None
 
 
 def asked(options: Mapping[str, Sequence[Any]], sets: Sequence[str]) -> list[dict[str, Any]]:
