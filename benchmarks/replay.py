@@ -69,7 +69,7 @@ def main() -> None:
                 state, out = Path(folder) / f"state-{kind}", Path(folder) / f"{kind}.jsonl"
                 command("detect", path, "--time", "at", "--state", state, "-o", out, "-q")
                 wall, work, said = command("replay", state, "--nu", "0.001", "--since", "30d")
-                assert "the run's output came out again" in said, said
+                assert "the run's alerts came out again" in said, said
                 print(f"{kind:>10} {columns:>8} {wall:8.1f} {work:12.1f} {rows / wall:10,.0f}")
 
 

@@ -38,7 +38,7 @@ def lead(found: dict[str, Any]) -> str:
 
 def _checked(found: dict[str, Any]) -> str:
     return {
-        "same": "With its own settings the run's output came out again.",
+        "same": "With its own settings the run's alerts came out again.",
         "differs": "With its own settings the run would have had OTHER alerts than its output has.",
         "unknown": (
             "The rows are those that the run has read, by their checksum." if found["checksum"]

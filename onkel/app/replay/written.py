@@ -15,6 +15,9 @@ from onkel.app.run.ledger import Checkpoint
 
 Told = dict[int, float]
 """Scores of alerts, by rows."""
+ROUNDING = 1e-3
+"""Scores of other rows differ by more; on another machine, or cut otherwise by a pipe, the same
+rows have scores that differ by rounding."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ def _number(value: Any) -> float:
 
 
 def first_difference(told: Told, found: Told, first: int = 0) -> int | None:
-    """Return the first row at which alerts, or their scores, differ; None where none does.
+    """Return the first row at which alerts, or their scores beyond rounding, differ; else None.
 
     Examples
     --------
@@ -89,4 +92,6 @@ def first_difference(told: Told, found: Told, first: int = 0) -> int | None:
 def _same(one: float | None, other: float | None) -> bool:
     if one is None or other is None:
         return one is other
-    return one == other or (one != one and other != other)
+    return math.isclose(one, other, rel_tol=ROUNDING, abs_tol=ROUNDING) or (
+        one != one and other != other
+    )

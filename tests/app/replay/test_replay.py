@@ -469,7 +469,7 @@ def test_the_table(rng, tmp_path) -> None:
     told = told_of(state, "--nu", 0.001, "--set", "memory=500,window=100")["settings"]
     done = onkel("replay", state, "--nu", 0.001, "--set", "memory=500,window=100")
     lines = done.stdout.splitlines()
-    assert lines[0].endswith("With its own settings the run's output came out again.")
+    assert lines[0].endswith("With its own settings the run's alerts came out again.")
     assert lines[2].split() == [
         "setting",
         "rows",

@@ -36,7 +36,7 @@ def test_numbers_marks_and_words(rng, tmp_path) -> None:
     when = [f"2026-09-{1 + i // 144:02}T{i // 6 % 24:02}:{i % 6}0:00" for i in range(1500)]
     page, script = page_of(tmp_path, X, "--nu", 0.001, "--nu", 0.05, at=when, how=["--time", "at"])
     assert "Would it have fired? The same rows with 2 other settings" in page
-    assert "With its own settings the run&#x27;s output came out again." in page
+    assert "With its own settings the run&#x27;s alerts came out again." in page
     assert page.count('class="plot"') == 3 and "would have come as well" in page
     assert "<h2>nu 0.001</h2>" in page and "Gone" in page and "<h3>New, the first 10 of" in page
     assert "2026-09-0" in page and "DatetimeTicker" in script and "as it was" in script
