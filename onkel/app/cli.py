@@ -204,9 +204,9 @@ def replay(state: str, source: str | None, **options: Any) -> None:
 
     If the input is not what the run has read, the code is 3.
     """  # noqa: D301
-    from onkel.app.replay import command
-
     try:
+        from onkel.app.replay import command
+
         with ending():
             raise SystemExit(command.run(state, source, options))
     except KeyboardInterrupt:

@@ -23,6 +23,7 @@ from onkel.app.replay.variants import Variant, asked, variants
 from onkel.app.replay.written import Told, first_difference
 from onkel.app.run.settings import memory_of
 from onkel.app.telling import say, tell
+from onkel.nearest import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,9 @@ def _check(past: Past, wanted: Asked) -> None:
         )
     if wanted.keys is not None and past.schema.at("key") is None:
         raise UsageProblem("--key: the run had one model for all rows, without --key.")
+    for key in sorted((wanted.keys or frozenset()) - past.keys):
+        meant = did_you_mean(key, past.keys, "key")
+        raise UsageProblem(f"--key {key}: the run has read no row of it.{meant}")
 
 
 def _outcomes(

@@ -68,7 +68,7 @@ class Lane:
         self.variant, self._since, self._judged = variant, since, Judged(since)
         self._keys = keys
         self.scores: dict[int, float] = {}
-        """Of all alerts, by rows."""
+        """Of all alerts of the run's own settings, by rows."""
         self._alerts: list[Alert] = []
         self._due = OFTEN
         self._learned: Counter[str | None] = Counter()
@@ -96,7 +96,8 @@ class Lane:
         at = np.flatnonzero(alert & wanted).tolist()
         before = self._places(block, at)
         found = [_alert(block, columns, i, n) for i, n in zip(at, before, strict=True)]
-        self.scores.update((alert.row, alert.score) for alert in found)
+        if not self.variant.changed:
+            self.scores.update((alert.row, alert.score) for alert in found)
         inside = self._since.holds(block.rows, block.time)
         self._alerts += [a for i, a in zip(at, found, strict=True) if inside[i] or self._since.span]
         if len(self._alerts) > self._due:

@@ -13,7 +13,7 @@ from typing import Any
 from onkel.app.errors import SourceProblem, StateProblem, UsageProblem
 from onkel.app.replay.written import Written
 from onkel.app.run.checkpoint import State
-from onkel.app.run.ledger import Checkpoint
+from onkel.app.run.ledger import Kept
 from onkel.app.run.prepare import SOURCE, opened
 from onkel.app.run.series import of_table
 from onkel.app.run.settings import RunSettings
@@ -37,6 +37,8 @@ class Past:
     written: Written | None
     """What the run wrote; None where that went to standard output."""
     answers: dict[str, str]
+    keys: frozenset[str] = frozenset()
+    """Those that the run has models of, where it has such."""
 
     @property
     def schema(self) -> Schema:
@@ -69,14 +71,15 @@ def look(folder: str) -> Past:
                 f"{folder} is the state of onkel {noted['task']}; a replay compares alerts, and "
                 "only onkel detect has such."
             )
-        last = next((kept.checkpoint for kept in state.kept()), Checkpoint())
-        if last.position is None:
+        kept = next(iter(state.kept()), None)
+        if kept is None or kept.checkpoint.position is None:
             raise StateProblem(f"{folder} has no row yet: its run has made no checkpoint.")
-        return _past(state, noted, last)
+        return _past(state, noted, kept)
 
 
-def _past(state: State, noted: dict[str, Any], last: Checkpoint) -> Past:
+def _past(state: State, noted: dict[str, Any], kept: Kept) -> Past:
     known = {f.name for f in fields(RunSettings)}
+    last = kept.checkpoint
     memo, position = state.meta("memo"), last.position
     assert position is not None
     own = RunSettings(**{n: v for n, v in noted.items() if n in known})
@@ -84,7 +87,7 @@ def _past(state: State, noted: dict[str, Any], last: Checkpoint) -> Past:
     own = own.settled(state.meta("precision") or own.precision)
     return Past(
         state.folder, own, memo, position, noted["longest"], state.meta(SOURCE),
-        Written.of(noted, last), answered(state),
+        Written.of(noted, last), answered(state), frozenset(kept.models()),
     )  # fmt: skip
 
 

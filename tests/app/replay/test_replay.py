@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -198,6 +199,8 @@ def test_keys(rng, tmp_path, share) -> None:
     own, fewer = found["settings"]
     assert found["output"] == "same" and found["keys"] == ["k0", "k2"]
     assert own["alerts"] == len(mine) > 20 and fewer["still"] + fewer["gone"] == len(mine)
+    said = refused(state, "--key", "k0", "--key", "k9", code=2)
+    assert "--key k9: the run has read no row of it." in said
     everyone = told_of(state, "--nu", 0.01)["settings"]
     assert everyone[0]["rows"] > own["rows"] > 1000
     lines = [line.split(",") for line in path.read_text().splitlines()[1:]]
@@ -294,6 +297,19 @@ def rows_in(state: Path) -> int:
     with contextlib.suppress(Exception):
         return look(str(state)).rows
     return 0
+
+
+def test_it_can_be_interrupted(rng, tmp_path, monkeypatch) -> None:
+    state, _ = detect(written(tmp_path, rng), tmp_path / "was", *HOW["keys"])
+
+    def interrupt(*all):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(lanes, "_wait", interrupt)
+    done = onkel("replay", state, "--nu", 0.001, "--nu", 0.002)
+    assert (done.exit_code, done.output) == (130, "")
+    left = [t.name for t in threading.enumerate() if t.name.startswith(("onkel-r", "onkel-w"))]
+    assert left == []
 
 
 # -- other input -----------------------------------------------------------------------------------
