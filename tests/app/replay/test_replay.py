@@ -126,6 +126,25 @@ def test_own_settings_give_the_output_and_others_that_of_a_run_of_their_own(
     assert told["settings"][1]["alerts"] == would.count(b"\n")
 
 
+def test_late_rows_are_broken_where_forgetting_goes_by_the_clock(rng, tmp_path) -> None:
+    """Settings then differ in which rows they see: the file is read once for each kind."""
+    path = written(tmp_path, rng)
+    head, *lines = path.read_text().splitlines(keepends=True)
+    for i in range(100, ROWS - 100, 40):
+        lines[i], lines[i + 3] = lines[i + 3], lines[i]
+    path.write_text("".join([head, *lines]))
+    how = ["--ignore", "who,word", "--time", "at"]
+    clock = ["--memory", "20d", "--nu", 0.05]
+    state, out = detect(path, tmp_path / "was", *how)
+    by_clock, other = detect(path, tmp_path / "would", *how, *clock, "--broken-at-most", 1)
+    found = told_of(state, *clock, "--set", "nu=0.02")
+    own, would, fewer = found["settings"]
+    assert found["output"] == "same" and own["rows"] == fewer["rows"] > would["rows"] + 50
+    assert own["alerts"] == len(json_lines(out)) and would["alerts"] == len(json_lines(other)) > 50
+    _, back = told_of(by_clock, "--set", "memory=default,nu=default")["settings"]
+    assert back["alerts"] == own["alerts"] and back["rows"] == own["rows"]
+
+
 def told_of(state, *words, code=0) -> dict:
     done = onkel("replay", state, *words, "--json")
     assert done.exit_code == code, done.output
