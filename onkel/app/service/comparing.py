@@ -88,7 +88,7 @@ class Trial:
         score, limit, alert, warming = np.concatenate(parts, axis=1)
         own = model.estimator if isinstance(model, Fleet) else model
         alerts = self._alerts(score, limit, np.flatnonzero(alert), bool(own.tells_p))
-        return Outcome(name, changed, float(own.nu), len(score), int(warming.sum()), alerts)
+        return Outcome(name, changed, own.nu, len(score), int(warming.sum()), alerts)
 
     def _learned(self, model: Any, part: slice, until: float) -> Array:
         """Return score, threshold, alert, and whether it was warm-up, of some rows."""

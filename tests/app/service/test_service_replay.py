@@ -63,6 +63,15 @@ def test_it_is_what_two_new_models_say_and_the_model_stays_as_it_is(one, rng) ->
     assert same["still"] == own["alerts"] and same["gone"] == same["new"] == 0
 
 
+def test_a_promised_precision_may_stand_for_the_rate(one, rng) -> None:
+    client, X = one.client, rows(rng)
+    client.ok("POST", "/models", {"name": "pump", "kind": "Detector", "parameters": OWN})
+    body = {"X": X.tolist(), "settings": [{"nu": None, "precision": 0.8}]}
+    other = client.ok("POST", "/models/pump/replay", body)["settings"][1]
+    det = Detector(**{**OWN, "nu": None, "precision": 0.8})
+    assert other["alerts"] == judged(det, X)[2].sum() > 0 and other["rate_promised"] is None
+
+
 @pytest.mark.parametrize("share", [False, True])
 def test_keys(one, rng, share) -> None:
     client, X = one.client, rows(rng)
