@@ -36,6 +36,7 @@ NEEDS = {
     "service": "starlette",
     "command_line": "click",
     "rows": "click",
+    "replay": "click",
     "spark": "pyspark",
     "spark_partitions": "pyspark",
 }
