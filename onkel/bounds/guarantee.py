@@ -90,6 +90,11 @@ ACCEPTS: Mapping[str, Accept] = {
     "first": Accept(low=0, low_open=True, high_open=True, none=True, hint="None is -log(nu)."),
     "last": Accept(low=0, low_open=True, high_open=True, none=True,
                    hint="None bounds the misses without it."),
+    "ask": Accept(low=0, low_open=True, high=1, high_open=True, hint="It is the promised share."),
+    "ask_rate": _positive("It is what the level rises by with a row that is asked for."),
+    "ask_start": Accept(low=0, high=1, none=True, hint="None is 1 - ask."),
+    "ask_end": Accept(low_open=True, high_open=True, none=True,
+                      hint="None bounds the rows without it."),
     "start": _share("None is nu.", none=True),
     "end": _share("None bounds the alerts without it.", none=True),
 }  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.columns import Plan
+from onkel.columns import Encoded, Plan, Tally
 from onkel.core.chances import Chances
 from onkel.core.density_table import Count
 from onkel.core.frame import effective
@@ -179,6 +179,22 @@ def chances_of(model: BaseClassifier, row: Any) -> dict[Any, float]:
         return dict(zip(lone.labels.tolist(), p, strict=True))
     labels = model.classes_.tolist()
     return dict(zip(labels, model.predict_proba([row])[0].tolist(), strict=True))
+
+
+def rows_to_learn(model: Estimator, X: Any, plan: Plan | None = None) -> Any:
+    """Return rows as a model would learn them, checked: a table's, a matrix, or texts.
+
+    `plan` is what earlier rows have told of the columns, of a model that has not begun.
+    """
+    fresh = not hasattr(model, "_learner")
+    settings = model._settings() if fresh else None
+    if fresh and plan is not None:
+        shown = copy.copy(model)
+        shown._tally = Tally(plan)
+        X = X if isinstance(X, Encoded) else shown._plan(X)
+    X = model._encoded(X, fresh)
+    rows = model._rows(X, settings)
+    return X if isinstance(X, Encoded) else rows
 
 
 def example_rows(model: Estimator) -> Any:
