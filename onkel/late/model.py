@@ -103,6 +103,7 @@ class Late(Locked):
         self.estimator, self.keep, self.within, self.ask = estimator, keep, within, ask
         self._check()
         self._limit = math.inf if within is None else clock.seconds(within) or math.inf
+        self._by_clock = bool(estimator.forgets_by_clock())  # asked once: mixtures take their time
         self._waiting: dict[str, Row] = {}
         """By id, in the order in which they came."""
         self._shelf = Shelf()
@@ -162,6 +163,12 @@ class Late(Locked):
         """Whether a row will still wait under this id at a time, in seconds."""
         row = self._waiting.get(str(id))
         return row is not None and (time is None or not time - row.time > self._limit)
+
+    def counts(self) -> dict[str, int]:
+        """Return how many labels came, and how many rows wait, expired and were asked for."""
+        asked = 0 if self._asking is None else self._asking.asked
+        found = (self._scores.answered, len(self), self._expired, asked)
+        return dict(zip(("answered", "waiting", "expired", "asked"), found, strict=True))
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether the estimator has begun to learn."""
@@ -320,6 +327,18 @@ class Late(Locked):
         self._let_go(gone)
         self._move(times)
 
+    @locked
+    def expire(self, time: Any) -> int:
+        """Let rows go that have waited too long by a time; return how many.
+
+        Every call that tells the time does so; this is for who has nothing else to tell.
+        """
+        times = self._times(time, 1, "expire")
+        gone = [*self._too_old(float(times[0]))]
+        self._let_go(gone)
+        self._move(times)
+        return len(gone)
+
     def _too_old(self, time: float) -> Iterator[Row]:
         """Take out the rows that have waited too long by then."""
         while self._waiting:
@@ -378,12 +397,13 @@ class Late(Locked):
         found = [self._waiting[names[i]] for i in at]
         if found:
             how: dict[str, Any] = {} if sample_weight is None else {"sample_weight": weight}
-            if self.estimator.forgets_by_clock():
+            if self._by_clock:
                 how["time"] = times[at] if time is not None else None
             X = self._seen(self._shelf.rows_at([row.place for row in found]))
             self.estimator.partial_fit(X, y[at], **how)
         answered = self._answered(found, times[at])
-        self._score(found, answered, y[at])
+        if found:
+            self._score(found, answered, y[at])
         self._finish(found, times, len(names) - len(at))
         return answered
 

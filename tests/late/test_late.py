@@ -247,6 +247,16 @@ def test_times_may_be_dates():
     assert late.diagnostics_["expired"] == 2 and late.diagnostics_["waiting"] == 0
 
 
+def test_rows_expire_when_time_is_told():
+    late = Late(Classifier(), within="10s")
+    late.predict([[1.0], [2.0]], time=[0.0, 5.0])
+    assert late.expire(10.0) == 0 and late.expire(10.5) == 1 and late.waiting() == ["1"]
+    with pytest.raises(ValueError, match="time runs backwards"):
+        late.expire(3.0)
+    with pytest.raises(ValueError, match="give expire time="):
+        late.expire(None)
+
+
 # -- tables, texts, names --------------------------------------------------------------------------
 
 
@@ -431,6 +441,17 @@ def test_skipped_labels_are_counted(rng):
     assert found.ids == ["0", "2"] and late.diagnostics_["skipped"] == 2
     assert late.estimator.t_ == 2 and late.estimator.classes_.tolist() == ["a", "d"]
     assert late.learn(["9"], ["a"], unknown="skip").ids == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_calls_without_rows(rng, kind):
+    """Before anything is learned, and after."""
+    X, y = stream(rng, kind, 20)
+    late = Late(fresh(kind))
+    for _ in range(2):
+        assert late.predict(X[:0]).ids == [] and late.learn([], y[:0]).ids == []
+        late.learn(late.predict(X).ids, y)
+    assert late.diagnostics_["answered"] == 40
 
 
 def test_nothing_at_all():
