@@ -323,6 +323,7 @@ _LIMITS: dict[str, tuple[type, str]] = {
     "model-bytes": (int, "Bytes of a model and its names; beyond, it learns no more: 256 MiB."),
     "keys": (int, "Keys of one model that has such: 1000000."),
     "key-bytes": (int, "Bytes of its models held in memory, the others wait on disk: 2 GiB."),
+    "pending": (int, "Rows of one model that wait for their labels: 100000."),
     "requests-per-second": (float, "Of one client address: 5000."),
     "connections": (int, "At once, a quarter of them before a token was shown: 512."),
     "waiting": (int, "Requests that wait for the log or for a model: 1000."),

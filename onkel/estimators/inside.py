@@ -163,6 +163,22 @@ def outlook(model: BaseRegressor, X: Any) -> tuple[Array, Array, Array]:
         return model._outlook(X)
 
 
+def disagreement(model: BaseRegressor, X: Any) -> Array | None:
+    """Return how far apart the members of a self-tuning regressor are, each by what it counts for.
+
+    Their standard deviation, the mean over targets; None of a model of one setting.
+    """
+    if not isinstance(model, Mixed):
+        return None
+    with model._lock:
+        mixture: Any = model._fitted()
+        scores, weights = mixture.answers(model._rows(X)), mixture.influence.reshape(-1)
+    weights = weights / weights.sum()
+    mean = np.einsum("rmo,m->ro", scores, weights)[:, None]
+    square = np.einsum("rmo,m->ro", (scores - mean) ** 2, weights)
+    return np.asarray(np.sqrt(np.maximum(square, 0.0)).mean(axis=1))
+
+
 def check_interval(model: BaseRegressor) -> None:
     """Raise what ``predict_interval`` would raise, were the model fitted."""
     model._check_interval()

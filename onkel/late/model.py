@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel import clock, files, inputs
-from onkel.columns import Encoded
+from onkel.columns import Encoded, Plan, Raw
 from onkel.estimators import inside
 from onkel.estimators.base import Estimator
 from onkel.estimators.locks import Locked, locked
@@ -82,7 +82,9 @@ class Late(Locked):
         told the ``time``.
     ask : float, optional
         The share of the rows whose labels are asked for, such as 0.02: those whose answer would
-        teach most. See :class:`~onkel.late.Asking`.
+        teach most. Of a classifier these are rows whose two likeliest classes are close; of a
+        ``Regressor`` those whose members disagree most, measured by the interval; of other
+        regressors those with the widest intervals. See :class:`~onkel.late.Asking`.
 
     Examples
     --------
@@ -178,6 +180,32 @@ class Late(Locked):
     def task(self) -> str:
         """What the estimator is for: "classification" or "regression"."""
         return str(self.estimator.task)
+
+    @property
+    def t_(self) -> int:
+        """Number of examples learned."""
+        return int(self.estimator.t_) if self.__sklearn_is_fitted__() else 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows that wait, about."""
+        return self._shelf.nbytes + ROW_BYTES * len(self)
+
+    @property
+    def columns(self) -> Any:
+        """What the estimator was told of its columns."""
+        return self.estimator.columns
+
+    @property
+    def plan_(self) -> Plan | None:
+        """What each column is, by what was learned or is kept; None where all are numbers."""
+        found: Plan | None = self.estimator.plan_
+        return self._shelf.plan if found is None else found
+
+    def plan_of(self, raw: Raw, late: bool = False) -> Plan:
+        """Return what the columns would be if these were the first rows."""
+        found: Plan = self.estimator.plan_of(raw, late)
+        return found
 
     @property
     def clock(self) -> float | None:
@@ -278,10 +306,21 @@ class Late(Locked):
         values, low, high = inside.outlook(self.estimator, X)
         self._flat = values.ndim == 1
         parts = [part.reshape(len(values), -1) for part in (values, low, high)]
-        doubt = np.minimum((parts[2] - parts[1]).mean(axis=1), np.finfo(float).max)
+        width = (parts[2] - parts[1]).mean(axis=1)
+        doubt = np.zeros(len(values)) if self._asking is None else self._doubt(X, width)
         interval = np.stack([low, high], axis=-1)
         told = np.concatenate(parts, axis=1)
         return [None] * len(values), told, doubt, known, (values, None, interval)
+
+    def _doubt(self, X: Any, width: Array) -> Array:
+        """Return how much of the width of intervals is doubt, that labels could take away.
+
+        Where targets are noisy intervals are wide, and a label teaches little. Members that
+        disagree have not learned enough yet; a model of one setting cannot tell the two apart.
+        """
+        apart = inside.disagreement(self.estimator, X)
+        doubt = width if apart is None else apart / np.maximum(width, np.finfo(float).tiny)
+        return np.nan_to_num(doubt)
 
     def _nothing(self, count: int) -> tuple[Any, ...]:
         gaps = np.full(count, np.nan)
@@ -509,17 +548,22 @@ class Late(Locked):
     @locked
     def diagnostics_(self) -> dict[str, Any]:
         """What waits, what came of predictions, what was promised; `model` is the estimator's."""
+        fitted = self.__sklearn_is_fitted__()
+        return {**self.report(), "model": self.estimator.diagnostics_ if fitted else None}
+
+    @locked
+    def report(self) -> dict[str, Any]:
+        """Return `diagnostics_` without the estimator's own."""
         found: dict[str, Any] = {
             "predicted": self._count, "waiting": len(self), "keep": self.keep,
             "within": self.within if self.within is None else clock.seconds(self.within),
             "expired": self._expired, "skipped": self._skipped,
-            "bytes": self._shelf.nbytes + ROW_BYTES * len(self),
+            "bytes": self.nbytes,
             **self._scores.report(self.task),
         }  # fmt: skip
         if self._asking is not None:
             found |= {**self._asking.report(), "asked_answered": self._scores.asked}
-        fitted = self.__sklearn_is_fitted__()
-        return {**found, "model": self.estimator.diagnostics_ if fitted else None}
+        return found
 
     # -- copies and files ----------------------------------------------------------------------
 

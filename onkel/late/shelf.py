@@ -48,6 +48,11 @@ class Shelf:
         held = [a.nbytes for a in (self.rows, self.told) if isinstance(a, np.ndarray)]
         return sum(held) + texts
 
+    @property
+    def kind(self) -> str:
+        """What the rows are, in words."""
+        return "rows of a table" if self.plan is not None else _kind(self.rows)
+
     # -- rows in and out -----------------------------------------------------------------------
 
     def fitting(self, rows: Any, owner: str) -> Any:
@@ -56,7 +61,14 @@ class Shelf:
             raise ValueError(
                 f"{owner} keeps rows of plain arrays; give X.toarray(), or on the CPU."
             )
-        if self.rows is None or isinstance(rows, (list, Encoded)):
+        if self.rows is None:
+            return rows
+        if _kind(rows) != self.kind:
+            raise ValueError(
+                f"{owner}: the first rows were {self.kind}, and so must these be; got "
+                f"{_kind(rows)}."
+            )
+        if isinstance(rows, (list, Encoded)):
             return rows
         if rows.dtype == self.rows.dtype and rows.shape[1] == self.rows.shape[1]:
             return rows
@@ -194,3 +206,9 @@ class Shelf:
             if type(name) is not str or not all(sound):
                 raise saved.refuse("names", "must be codes and their texts, by column")
             self.names[name] = dict(zip(codes, texts, strict=True))
+
+
+def _kind(rows: Any) -> str:
+    if isinstance(rows, list):
+        return "texts"
+    return "rows of a table" if isinstance(rows, Encoded) else "rows of numbers"
