@@ -14,10 +14,14 @@ import sys
 from typing import Any
 
 import numpy as np
-from harness import Check, data_folder, finish, load, table
 
 from onkel import Classifier, Late, Regressor, streams
 from onkel.late import asking
+
+if __package__:
+    from . import harness
+else:
+    import harness
 
 BLOCK = 25
 CLASSES = ("elec2", "ijcnn1", "cod_rna", "a9a", "usps", "sea")
@@ -82,22 +86,24 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--share", type=float, nargs="+", default=[0.02, 0.05])
-    given, folder = parser.parse_args(), data_folder()
+    given, folder = parser.parse_args(), harness.data_folder()
     cases: list[tuple[str, Any, Any, Any]] = [("plant", Classifier, *plant(given.rows))]
     for name in (*CLASSES, *NUMBERS) if folder is not None else ():
-        X, y = load(folder, name, shuffle=name in SHUFFLED)
+        X, y = harness.load(folder, name, shuffle=name in SHUFFLED)
         make = Classifier if name in CLASSES else Regressor
         cases.append((name, make, X[: given.rows], y[: given.rows]))
     rows: list[dict[str, Any]] = []
     for name, make, X, y in cases:
         found = compared(make, np.asarray(X, float), y, given.share)
         rows += [{"stream": name, "rows": len(y), **line} for line in found]
-        print(table(rows[-len(found) :]), flush=True)
+        print(harness.table(rows[-len(found) :]), flush=True)
     checks = [
-        Check(f"{r['stream']} at {r['share']}: given", r["given"], high=r["share"] + 3 / r["rows"])
+        harness.Check(
+            f"{r['stream']} at {r['share']}: given", r["given"], high=r["share"] + 3 / r["rows"]
+        )
         for r in rows
     ]
-    return finish("asking", {"streams": rows}, checks)
+    return harness.finish("asking", {"streams": rows}, checks)
 
 
 if __name__ == "__main__":

@@ -236,6 +236,16 @@ def test_room_is_used_again(rng):
     assert late._shelf.nbytes < 5000
 
 
+def test_refused_rows_leave_no_trace(rng):
+    late = Late(KernelClassifier())
+    late.predict(rng.normal(size=(3, 2)), ids=["a", "b", "c"])
+    room = late._shelf.nbytes
+    for _ in range(50):
+        with pytest.raises(ValueError, match="'b' already"):
+            late.predict(rng.normal(size=(20, 2)), ids=["b", *range(19)])
+    assert late._shelf.nbytes <= 4 * room
+
+
 def test_times_may_be_dates():
     late = Late(Classifier(), within=datetime.timedelta(days=30))
     start = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
