@@ -21,7 +21,7 @@ from typing import Any
 
 from onkel.app.errors import OutputProblem, StateProblem, TooManyBroken, UsageProblem
 from onkel.app.live.watch import address_of, dashboard
-from onkel.app.run import lost, target
+from onkel.app.run import lost, pending, target
 from onkel.app.run.dry_run import describe
 from onkel.app.run.prepare import dead_path, opened, prepare, reading_of, settings_of
 from onkel.app.run.progress import Progress, closing
@@ -75,6 +75,7 @@ def _check(settings: RunSettings, options: dict[str, Any]) -> None:
             f"--memory {settings.memory} goes by the clock: name its column, --time COL."
         )
     _check_season(settings, options)
+    pending.check(settings, options)
     if options["dashboard"] is not None:
         address_of(options["dashboard"])
     if options["replay"] and options["state"] is None:

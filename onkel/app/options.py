@@ -121,7 +121,7 @@ def _fitting(file: str, name: str, entry: Any, option: click.Option) -> Any:
         fits, wanted = number and isinstance(entry, int), "a whole number"
     elif isinstance(kind, click.types.FloatParamType):
         fits, wanted = number, "a number"
-    elif name in ("memory", "dashboard", "lags", "season"):
+    elif name in ("memory", "dashboard", "lags", "season", "pending"):
         fits, wanted, entry = number or isinstance(entry, str), "a number or a text", str(entry)
     else:
         fits, wanted = isinstance(entry, str), "a text"
@@ -253,6 +253,13 @@ learn_options: list[Wrap] = [
             help="Column to predict; rows without it are predicted, not learned."),
     _option(SOURCE, "--missing-label", multiple=True, metavar="WORD",
             help="A word that stands for no target, such as NA; an empty cell does so anyway."),
+    _option(SOURCE, "--pending", metavar="DURATION|N",
+            help="Rows without a target wait so long (30d), or so many of them (100000): a later "
+            "line with the same --id brings it, its other cells may be empty."),
+    _option(SOURCE, "--id", metavar="COL", help="Column of the ids that rows wait under."),
+    _option(OUTPUT, "--ask", type=float, metavar="SHARE",
+            help="With --pending: mark this share of the rows (0.02), those whose target would "
+            "teach most, in a column ask."),
     _option(MODEL, "--model", type=click.Choice(["auto", "kernel", "linear"]), default="auto",
             show_default=True,
             help="auto: several settings side by side, the better ones counting for more "
@@ -316,6 +323,7 @@ _LIMITS: dict[str, tuple[type, str]] = {
     "model-bytes": (int, "Bytes of a model and its names; beyond, it learns no more: 256 MiB."),
     "keys": (int, "Keys of one model that has such: 1000000."),
     "key-bytes": (int, "Bytes of its models held in memory, the others wait on disk: 2 GiB."),
+    "pending": (int, "Rows of one model that wait for their labels: 100000."),
     "requests-per-second": (float, "Of one client address: 5000."),
     "connections": (int, "At once, a quarter of them before a token was shown: 512."),
     "waiting": (int, "Requests that wait for the log or for a model: 1000."),

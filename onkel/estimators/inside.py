@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.columns import Plan
+from onkel.columns import Encoded, Plan, Tally
 from onkel.core.chances import Chances
 from onkel.core.density_table import Count
 from onkel.core.frame import effective
@@ -168,6 +168,22 @@ def outlook(model: BaseRegressor, X: Any) -> tuple[Array, Array, Array]:
         return model._outlook(X)
 
 
+def disagreement(model: BaseRegressor, X: Any) -> Array | None:
+    """Return how far apart the members of a self-tuning regressor are, each by what it counts for.
+
+    Their standard deviation, the mean over targets; None of a model of one setting.
+    """
+    if not isinstance(model, Mixed):
+        return None
+    with model._lock:
+        mixture: Any = model._fitted()
+        scores, weights = mixture.answers(model._rows(X)), mixture.influence.reshape(-1)
+    weights = weights / weights.sum()
+    mean = np.einsum("rmo,m->ro", scores, weights)[:, None]
+    square = np.einsum("rmo,m->ro", (scores - mean) ** 2, weights)
+    return np.asarray(np.sqrt(np.maximum(square, 0.0)).mean(axis=1))
+
+
 def check_interval(model: BaseRegressor) -> None:
     """Raise what ``predict_interval`` would raise, were the model fitted."""
     model._check_interval()
@@ -184,6 +200,22 @@ def chances_of(model: BaseClassifier, row: Any) -> dict[Any, float]:
         return dict(zip(lone.labels.tolist(), p, strict=True))
     labels = model.classes_.tolist()
     return dict(zip(labels, model.predict_proba([row])[0].tolist(), strict=True))
+
+
+def rows_to_learn(model: Estimator, X: Any, plan: Plan | None = None) -> Any:
+    """Return rows as a model would learn them, checked: a table's, a matrix, or texts.
+
+    `plan` is what earlier rows have told of the columns, of a model that has not begun.
+    """
+    fresh = not hasattr(model, "_learner")
+    settings = model._settings() if fresh else None
+    if fresh and plan is not None:
+        shown = copy.copy(model)
+        shown._tally = Tally(plan)
+        X = X if isinstance(X, Encoded) else shown._plan(X)
+    X = model._encoded(X, fresh)
+    rows = model._rows(X, settings)
+    return X if isinstance(X, Encoded) else rows
 
 
 def example_rows(model: Estimator) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 from onkel.app.errors import UsageProblem
 from onkel.app.live.board import PERIOD, Block, Board
 from onkel.app.run.fleets import Keyed
+from onkel.app.run.pending import estimator_of
 from onkel.app.run.series import parted
 from onkel.app.run.session import Session
 from onkel.fleet.view import FleetView
@@ -84,8 +85,8 @@ class Live:
             self._next = now + (10 * PERIOD if count > COUNTED else 0.0)
         elif now >= self._next and model is not None and model.__sklearn_is_fitted__():
             self._next = now + PERIOD
-            found["terms"] = int(parted(model)[0].n_terms_)
-            found["warmup"] = getattr(parted(model)[0], "warmup_", None)
+            found["terms"] = int(parted(estimator_of(model))[0].n_terms_)
+            found["warmup"] = getattr(parted(estimator_of(model))[0], "warmup_", None)
             found["leads"] = session.in_words()
         return found
 

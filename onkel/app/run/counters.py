@@ -87,6 +87,8 @@ class Counters:
     """A few words for each setting of a self-tuning model; the history has their weights."""
     weighing: list[float] = field(default_factory=list)
     """Their weights after the latest block (of the latest model, where there are keys)."""
+    pending: dict[str, int] = field(default_factory=dict)
+    """With --pending: labels that came late, rows that wait, expired, were asked for."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON knows it."""
@@ -125,7 +127,9 @@ class Counters:
             found["first_broken"] = self.first_broken
         if self.lost:
             found["output_lost"] = self.lost
-        if task != "detect":
+        if self.pending:
+            found["pending"] = self.pending
+        elif task != "detect":
             found["unlabelled"] = self.predicted - self.examples
         if task == "detect":
             shown = self.predicted - self.warming

@@ -19,6 +19,7 @@ from onkel.app.run.counters import Counters
 from onkel.app.run.fleets import NOTE, Keyed, check_shared, is_fleet
 from onkel.app.run.hints import hints
 from onkel.app.run.outputs import FileSink, Sink, StdoutSink
+from onkel.app.run.pending import by_clock, late_of
 from onkel.app.run.precision import precision_of
 from onkel.app.run.series import is_asked, lags_of, model_of, of_table
 from onkel.app.run.session import Session, Sinks
@@ -65,9 +66,9 @@ def reading_of(task: str, options: dict[str, Any]) -> Reading:
         tuple(options["ignore"]), tuple(options["columns"]),
         missing_labels=tuple(options.get("missing_label", ())),
         time_format=options["time_format"], types=_types(options["types"]),
-        decimal=options["decimal"], series=is_asked(settings),
+        decimal=options["decimal"], series=is_asked(settings), id=options.get("id"),
     )  # fmt: skip
-    ordered = settings.by_clock
+    ordered = settings.by_clock or by_clock(settings)
     return Reading(
         options["format_"], options["delimiter"], options["header"], options["features"],
         options["follow"], options["replay"], _block(settings, options), options["longest"],
@@ -145,7 +146,8 @@ def models_of(
     if note is not None or (fits and not begun):
         folder = None if state is None else str(state.folder)
         return Keyed(settings, store, options["key_memory"], folder, note)
-    make = partial(model_of, settings, columns)
+    late = settings.pending is not None
+    make = partial(late_of, settings) if late else partial(model_of, settings, columns)
     return Models(make, store, options["models_in_memory"])
 
 
@@ -158,7 +160,7 @@ def _identity(settings: RunSettings, reading: Reading, options: dict[str, Any]) 
         "columns": list(reading.roles.columns), "longest": reading.longest,
         "missing_label": list(reading.roles.missing_labels),
         "time_format": reading.roles.time_format, "types": dict(reading.roles.types),
-        "decimal": reading.roles.decimal,
+        "decimal": reading.roles.decimal, "id": reading.roles.id,
         "output": output if output == "-" else os.path.abspath(output),
         "dead_letters": dead and os.path.abspath(dead),
     }  # fmt: skip

@@ -18,10 +18,11 @@ import numpy as np
 from onkel.app.errors import RunError, SourceProblem
 from onkel.app.run.checkpoint import State
 from onkel.app.run.counters import FIRST, Counters
-from onkel.app.run.counting import COUNTINGS, Counting, Finish
+from onkel.app.run.counting import Counting, Finish
 from onkel.app.run.fleets import NOTE, FleetAlerts, Keyed
 from onkel.app.run.ledger import Checkpoint
 from onkel.app.run.outputs import FileSink, Sink, header, lines
+from onkel.app.run.pending import counting_of, estimator_of
 from onkel.app.run.series import parted
 from onkel.app.run.settings import RunSettings
 from onkel.app.run.sifting import Sifted, sift
@@ -88,7 +89,7 @@ class Session:
     def __post_init__(self) -> None:
         schema = self.source.schema
         keyed = isinstance(self.models, Keyed)
-        counting = FleetAlerts if keyed else COUNTINGS[self.settings.task]
+        counting = FleetAlerts if keyed else counting_of(self.settings)
         self.counting: Counting = counting(self.settings, schema, self.counters)
         self._position = self.state.last.position if self.state else None
         self._saved, self._heard, self._dirty = time.monotonic(), time.monotonic(), False
@@ -100,7 +101,8 @@ class Session:
     def fields(self) -> list[str]:
         """The columns of the output."""
         schema = self.source.schema
-        first = ["row"] + ["id"] * (self.source.format == "kafka")
+        named = self.source.format == "kafka" or schema.at("id") is not None
+        first = ["row"] + ["id"] * named
         first += [role for role in ("time", "key") if schema.at(role) is not None]
         return [*first, *self.counting.fields]
 
@@ -278,7 +280,7 @@ class Session:
         model = self.models.newest() if len(self.models) == 1 else None
         if not self.counters.members or model is None:
             return None
-        words: str = parted(model)[0].diagnostics_["in_words"]
+        words: str = parted(estimator_of(model))[0].diagnostics_["in_words"]
         return words
 
 

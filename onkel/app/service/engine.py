@@ -20,7 +20,7 @@ import msgspec
 from onkel.app.http.encoding import encode
 from onkel.app.http.problems import Problem, busy
 from onkel.app.live.board import Board
-from onkel.app.service import calls, fleets, replay
+from onkel.app.service import calls, fleets, pending, replay
 from onkel.app.service.bodies import Entry
 from onkel.app.service.committer import Committer, Waiting
 from onkel.app.service.keeper import Keeper
@@ -193,8 +193,8 @@ class Engine:
         self._check_room(slot)
         if fleets.is_fleet(slot.estimator):
             fleets.check_room(slot.estimator, entry, self.limits)
-        elif slot.bytes > self.limits.model_bytes:
-            words = f"This model has grown to {slot.bytes} bytes and learns no more."
+        elif (size := _size(slot, entry)) > self.limits.model_bytes:
+            words = f"This model has grown to {size} bytes and learns no more."
             raise Problem(409, "model_too_large", words, limit=self.limits.model_bytes)
         self._check_classes(slot, entry)
 
@@ -285,7 +285,7 @@ class Engine:
     def _put_back(self, slot: Slot, position: int) -> None:
         """Make a model anew, as it was before a record; set it aside if that cannot be done."""
         try:
-            slot.estimator = self.keeper.rebuilt(slot, position)
+            slot.model = self.keeper.rebuilt(slot, position)
         except BaseException as error:
             self.models.set_aside(
                 slot.spec, f"it could not be put back ({replay.words_of(error)})."
@@ -322,8 +322,10 @@ class Engine:
             raise Problem(404, "unknown_model", "This model was deleted meanwhile.", "name")
         if slot.failed:
             raise Problem(503, "model_failed", slot.failed)
-        body, said, rows = calls.learned(slot.estimator, entry, slot.spec.features, position)
-        self.watch.learned(slot, entry, rows, said.marks)
+        body, said, rows = calls.learned(slot.model, entry, slot.spec.features, position)
+        slot.kept = pending.bytes_of(slot.model)
+        if entry.op != pending.REMEMBER:
+            self.watch.learned(slot, entry, rows, said.marks)
         return calls.remembered(entry, position, 200, body, slot.spec.name)
 
     def _make(self, position: int, entry: Entry, made: Any) -> Remembered:
@@ -365,6 +367,11 @@ class Engine:
             self._committer.close()
             self.pool.shutdown()
             self.state.close()
+
+
+def _size(slot: Slot, entry: Entry) -> int:
+    """Return what counts of a model; a label makes the rows that wait fewer, not more."""
+    return slot.bytes + (0 if entry.op == pending.ANSWER else slot.kept)
 
 
 def _record(entry: Entry) -> bytes:

@@ -243,4 +243,4 @@ def _dumped(slot: Slot) -> tuple[int, bytes | None]:
         raise NotReadBack(slot.failed)
     if slot.saved == slot.position:
         return slot.position, None
-    return slot.position, codec.dumps(slot.estimator)
+    return slot.position, codec.dumps(slot.model)

@@ -9,7 +9,7 @@ import msgspec
 
 from onkel import __version__
 from onkel.app.live.page import SORTED_BY
-from onkel.app.service.bodies import ANY, KEY, NAME, Create, Forget
+from onkel.app.service.bodies import ANY, KEY, NAME, Create, Forget, Labels
 from onkel.app.service.limits import Limits
 from onkel.app.service.specs import KINDS, TASKS
 from onkel.judge import OUTPUTS
@@ -46,6 +46,14 @@ PREDICTED: Doc = {
         "interval": {
             "type": "array", "items": {"type": "array"},
             "description": "Beside predicted numbers, low and high, where the model has them",
+        },
+        "ids": {
+            "type": "array", "items": {"type": "string"},
+            "description": "Of rows that are remembered: under these their labels are learned",
+        },
+        "ask": {
+            "type": "array", "items": {"type": "boolean"},
+            "description": "Of rows that are remembered: whose labels would teach most",
         },
     },
 }  # fmt: skip
@@ -152,7 +160,7 @@ def document(limits: Limits) -> Doc:
 @cache
 def _schemas() -> Doc:
     _, found = msgspec.json.schema_components(
-        [Create, Forget, *ANY.values()], ref_template="#/components/schemas/{name}"
+        [Create, Forget, Labels, *ANY.values()], ref_template="#/components/schemas/{name}"
     )
     for plain, kind in ANY.items():
         found[plain.__name__] = found.pop(kind.__name__)
@@ -184,7 +192,9 @@ def _paths() -> Doc:
             "get": _operation("One model, with its diagnostics"),
             "delete": _operation("Delete a model", extra=[_KEY]),
         },
-        "/models/{name}/learn": _post("Learn rows", ["Batch", "Line"], batch),
+        "/models/{name}/learn": _post(
+            "Learn rows, or remembered ones by id", ["Learn", "Line"], batch
+        ),
         "/models/{name}/predict": _post("Predict rows", ["Batch", "Line"], [_OUTPUT], "Predicted"),
         "/models/{name}/predict-then-learn": _post(
             "Predict each row, then learn it", ["Batch", "Line"], batch, "Predicted"
@@ -252,4 +262,7 @@ def _operation(
 def _content(name: str) -> Doc:
     if name == "file":
         return {}
+    if name == "Learn":
+        parts = [{"$ref": f"#/components/schemas/{part}"} for part in ("Batch", "Labels")]
+        return {"schema": {"anyOf": parts}}
     return {"schema": {"$ref": f"#/components/schemas/{name}"}}

@@ -14,12 +14,12 @@ from typing import Any
 import msgspec
 
 from onkel.app.http.problems import Problem
-from onkel.app.service import calls, codec
+from onkel.app.service import calls, codec, pending
 from onkel.app.service.bodies import Entry
 from onkel.app.service.keys import Remembered
 from onkel.app.service.log import Record
 from onkel.app.service.places import MAKING
-from onkel.app.service.slots import Spec
+from onkel.app.service.slots import Spec, inner
 from onkel.app.service.specs import build
 from onkel.fleet import Fleet
 
@@ -85,11 +85,12 @@ def made(entry: Entry) -> Any:
     if entry.file:
         return codec.loads(entry.file)
     model = build(entry.kind, parameters_of(entry))
-    return Fleet(model, share=entry.share) if entry.keyed else model
+    return Fleet(model, share=entry.share) if entry.keyed else pending.made(model, entry)
 
 
 def kind_of(estimator: Any) -> str:
     """Return what a model is; of one with keys, what each of them has."""
+    estimator = inner(estimator)
     return type(estimator.estimator if isinstance(estimator, Fleet) else estimator).__name__
 
 

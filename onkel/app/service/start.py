@@ -108,7 +108,7 @@ class Start:
             words = "record %d of model %r, on which nothing was noted, is refused: %s"
             _LOG.warning(words, record.position, slot.spec.name, replay.words_of(error))
             if not replay.unchanged(slot.estimator, t, error):
-                slot.estimator = self.keeper.rebuilt(slot, record.position)
+                slot.model = self.keeper.rebuilt(slot, record.position)
         except Exception as found:
             self.models.set_aside(slot.spec, f"{replay.words_of(found)}.")
 
