@@ -8,6 +8,7 @@ each term's kernel sum over the others. ``numpy_density.py`` says how they judge
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, Self
@@ -230,11 +231,13 @@ def _more(there: int, wanted: int) -> int:
 
 
 def run(
-    plan: Plan, state: DensityState, X: Array, weight: Array | None, members: bool = False
-) -> tuple[Array, Array]:
+    plan: Plan, state: DensityState, X: Array, weight: Array | None, members: bool = False,
+    at_alert: Callable[[int], None] | None = None,
+) -> tuple[Array, Array]:  # fmt: skip
     """Judge each row, and learn it if it has a weight above 0; `state` changes in place.
 
-    Without weights nothing is learned: every row is judged as if it came next.
+    Without weights nothing is learned: every row is judged as if it came next. `at_alert` is called
+    with the number of each row that raises an alert, just before that row is learned.
 
     Returns
     -------
@@ -254,18 +257,34 @@ def run(
         rows, heavy = X[part], none if weight is None else weight[part]
         if weight is not None:
             state.make_room(plan, len(rows))
-        _call(plan, state, rows, heavy, out[part], parts[part])
+        if at_alert is None:
+            _call(plan, state, rows, heavy, out[part], parts[part])
+        else:
+            for i in _alerts(plan, state, rows, heavy, out[part], parts[part]):
+                at_alert(first + i)
     return out, parts
 
 
-def _call(
+def _alerts(
     plan: Plan, state: DensityState, rows: Array, weight: Array, out: Array, members: Array
-) -> None:
+) -> Iterator[int]:
+    """Yield the number of each row that raises an alert, before it is learned."""
+    done = _call(plan, state, rows, weight, out, members, 0)
+    while done < len(rows):
+        yield done
+        left = slice(done, None)
+        done += _call(plan, state, rows[left], weight[left], out[left], members[left], 1)
+
+
+def _call(
+    plan: Plan, state: DensityState, rows: Array, weight: Array, out: Array, members: Array,
+    stop_from: int = -1,
+) -> int:  # fmt: skip
     if not core.has_lane():
-        numpy_density.density(plan, state, rows, weight, out, members)
-    else:
-        native = core.compiled
-        native.density(_plan(plan), _state(state), rows, weight, out, members)
+        return numpy_density.density(plan, state, rows, weight, out, members, stop_from)
+    native = core.compiled
+    done: int = native.density(_plan(plan), _state(state), rows, weight, out, members, stop_from)
+    return done
 
 
 def settle(plan: Plan, state: DensityState) -> None:

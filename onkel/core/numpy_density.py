@@ -362,9 +362,13 @@ class Machine(Metric):
 
 
 def density(
-    plan: Plan, state: DensityState, x: Array, weight: Array, out: Array, members: Array
-) -> None:
-    """Judge each row, and learn it if it has a weight above 0 (no weights: none is)."""
+    plan: Plan, state: DensityState, x: Array, weight: Array, out: Array, members: Array,
+    stop_from: int = -1,
+) -> int:  # fmt: skip
+    """Judge each row, and learn it if it has a weight above 0 (no weights: none is).
+
+    From row `stop_from` on (-1: never) it stops before an alert is learned. Returns the rows done.
+    """
     machine = Machine(plan, state)
     weight = np.minimum(weight, plan.memory)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
@@ -380,4 +384,7 @@ def density(
             if len(members):
                 members[i] = parts
             if len(weight) and weight[i] > 0:
+                if alert and 0 <= stop_from <= i:
+                    return i
                 machine.learn(row, step, float(weight[i]), g, score, alert)
+    return len(x)

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.density_table import Count, Level
+from onkel.core.density_table import LARGEST, Count, Level
+from onkel.explain.causes import Sample, moved
 from onkel.explain.effects import Effects, quantiles, sharpened
-from onkel.explain.outcome import Term
+from onkel.explain.outcome import Pattern, Term
 
 Array = NDArray[Any]
 
@@ -50,6 +51,59 @@ def of_densities(learner: Any, row: Array) -> tuple[Effects, dict[int, tuple[flo
     effect[tried] = scores[0] - scores[1:]
     near = np.exp(-width * (whole - whole.min()))
     return Effects("leave one out", near, effect), usual
+
+
+def sample_of(
+    learner: Any, row: Array, found: Effects, usual: dict[int, tuple[float, float]], plain: Any
+) -> Sample:
+    """Return the stored rows, and the row beside them."""
+    n, raw = learner.count(Count.SIZE), learner.state.raw[0]
+    score = float(learner.scores(row[None])[0, 0])
+    limit = float(learner.limits()[0])
+    return Sample(
+        lambda j: raw[:n, j], np.ones(n), row, usual, found.effect, score, limit, plain
+    )  # fmt: skip
+
+
+def agreed(learner: Any, row: Array, outside: list[int]) -> float | None:
+    """Return the score, had all of these features agreed with the others; None of fewer than two.
+
+    They are what they are in the middle of the terms that are like the row in the others.
+    """
+    gaps, width = likeness(learner, row)
+    if len(outside) < 2:
+        return None
+    weight, other = _alike(gaps.sum(axis=1) - gaps[:, outside].sum(axis=1), width), row.copy()
+    for j in outside:
+        other[j] = quantiles(learner.state.raw[0, : len(gaps), j], weight, (0.5,))[0]
+    return float(learner.scores(other[None])[0, 0])
+
+
+def pattern_of(learner: Any, row: Array, sample: Sample, names: Any) -> Pattern | None:
+    """Return what is unusual of a row though no single number explains it."""
+    found = sample.gap(names) or sample.pair(names)
+    if found is not None:
+        return found
+    _, (views,) = learner.judged(row[None], members=True)
+    if not views[8] > 0:  # rows are not tied to those before
+        return None
+    state, numbers = learner.state, sample.numbers()
+    bounded = np.clip(row, -LARGEST, LARGEST)
+    step = state.raw[1, : learner.count(Count.SIZE)], bounded - state.last
+    late = state.late_raw[: learner.count(Count.LATE_SIZE)], _mean(learner, bounded)
+    kinds = {"step": (step, max(views[3], views[7])), "mean": (late, views[4])}
+    for kind in sorted(kinds, key=lambda k: -kinds[k][1]):
+        stored, value = kinds[kind][0]
+        if len(stored) >= learner.plan.young and kinds[kind][1] > 0:
+            found = found or moved(kind, value, stored, numbers, names)
+    return found
+
+
+def _mean(learner: Any, row: Array) -> Array:
+    """Return the short running mean with the row."""
+    fade = 1 - 2 / (learner.plan.span + 1)
+    found: Array = fade * learner.state.smooth + row
+    return found / (fade * learner.level(Level.SMOOTH_MASS) + 1)
 
 
 def terms_of(learner: Any, found: Effects, top: int) -> tuple[Term, ...]:

@@ -6,8 +6,7 @@ A judge learns at once, and leaves what is only for the reader (ranks, reasons, 
 
 from __future__ import annotations
 
-import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -15,14 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.alerting import RecentScores
-from onkel.columns import Encoded, Tally
 from onkel.estimators import inside
 from onkel.estimators.regressor import BaseRegressor
 from onkel.inputs import RefusedRow
 from onkel.judge.ranks import ranks_at
-from onkel.judge.reasons import briefly, reason_of, table_briefly, worst
+from onkel.judge.reasons import Followed, Heard
 from onkel.judge.rows import Halted, Rows, named
-from onkel.scaling import Moments
 
 Array = NDArray[Any]
 Columns = dict[str, Any]
@@ -69,11 +66,12 @@ class Detect(Judge):
 
     Parameters
     ----------
-    explain : int
-        How many alerts of a call are explained, the worst first; a call may be given another
-        number.
+    explain : float
+        So many of a model's alerts are explained, and then every 500th; a call may be given another
+        number. 0: none.
     brief : bool
-        Whether the other alerts are told in a few words which features are far from their means.
+        Whether alerts have reasons though none is explained. Those that are not explained are told
+        in a few words what is far from its mean.
     rank_all : bool
         Whether all rows are ranked, or alerts alone.
     rarity : bool
@@ -83,14 +81,14 @@ class Detect(Judge):
     --------
     >>> from onkel import NoveltyDetector
     >>> model, rng = NoveltyDetector(nu=0.1), np.random.default_rng(0)
-    >>> judge = judge_of(model, ["level", "flow"], explain=1)
+    >>> judge = judge_of(model, ["level", "flow"], explain=100)
     >>> before = judge(model, Rows(rng.normal(size=(500, 2))))
     >>> found = judge(model, Rows(np.array([[4.0, 0.0]]))).columns()
     >>> found["alert"].tolist(), "mostly through level 4.0" in found["why"][0]
     ([True], True)
     """
 
-    explain: int = 0
+    explain: float = 0
     brief: bool = False
     rank_all: bool = True
     rarity: bool = False
@@ -107,37 +105,19 @@ class Detect(Judge):
         return len(rows)
 
     def __call__(self, model: Any, rows: Rows, explain: float | None = None) -> Detected:
-        """Judge and learn; alerts are explained by the model before these rows."""
-        most = self.explain if explain is None else explain
-        earlier = self._earlier(model, most)
-        X = named(model, rows.whole(), self.names)
-        score, limit, alert = judgement(model, X, **self._how(rows))
-        earlier.recent = earlier.recent or RecentScores(model.recent_.size)
-        due = 0 if earlier.model is None else int(min(most, np.count_nonzero(alert)))
-        return Detected(self, rows, score, limit, alert, earlier, due)
-
-    def _earlier(self, model: Any, most: float) -> Earlier:
-        """Return what must be kept of a model that is about to learn."""
-        if not model.__sklearn_is_fitted__():
-            return Earlier()
-        usual, tally = (model.moments_, model.tally_) if self.brief else (None, None)
-        if most < 1:
-            return Earlier(model.recent_.copy(), None, usual, tally)
-        kept = copy.copy(model)
-        return Earlier(kept.recent_, kept, usual, tally)
-
-
-@dataclass
-class Earlier:
-    """A detector as it was before some rows: by this they are ranked and explained."""
-
-    recent: RecentScores | None = None
-    model: Any = None
-    """A copy, where it is asked for explanations."""
-    usual: Moments | None = None
-    """The features' moments, where rows are compared with them."""
-    tally: Tally | None = None
-    """Of a table: how often each value had come."""
+        """Judge and learn; each alert's reason is the model's just before it learned the row."""
+        first = self.explain if explain is None else explain
+        fitted = model.__sklearn_is_fitted__()
+        recent = model.recent_.copy() if fitted else RecentScores(model.recent)
+        X, heard, followed = rows.whole(), None, None
+        if (first or self.brief) and inside.tells_alerts(model):
+            heard = Heard(model, X, self.names, first)
+        elif first or self.brief:
+            followed = Followed.begin(model, rows, self.names, first, self.by_clock)
+        score, limit, alert = judgement(
+            model, named(model, X, self.names), heard, **self._how(rows)
+        )  # fmt: skip
+        return Detected(self, rows, score, limit, alert, recent, heard, followed)
 
 
 @dataclass
@@ -150,9 +130,12 @@ class Detected:
     limit: Array
     """The thresholds."""
     alert: Array
-    earlier: Earlier
-    explained: int
-    """How many alerts will be explained."""
+    recent: RecentScores
+    """As they were before these rows."""
+    heard: Heard | None = None
+    """Reasons that were noted on the way."""
+    followed: Followed | None = None
+    """Of a detector that does not tell: who finds them afterwards."""
 
     def columns(self) -> Columns:
         """Return one column per field."""
@@ -160,46 +143,47 @@ class Detected:
         found["rank"] = rank = self._ranks()
         if self.judge.rarity:
             found["p"] = np.exp(self.score)
-        return found | ({"why": self._why(rank)} if "why" in self.judge.fields() else {})
+        return found | ({"why": self.reasons(rank)} if "why" in self.judge.fields() else {})
 
     def _ranks(self) -> Array:
-        recent = self.earlier.recent
-        assert recent is not None
         if self.judge.rank_all:
-            return ranks_at(recent, self.score, np.arange(len(self.score)))
+            return ranks_at(self.recent, self.score, np.arange(len(self.score)))
         rank, at = np.full(len(self.score), np.nan), np.flatnonzero(self.alert)
-        rank[at] = ranks_at(recent, self.score, at)
+        rank[at] = ranks_at(self.recent, self.score, at)
         return rank
 
-    def _why(self, rank: Array) -> list[str | None]:
-        """Return reasons: whole ones for the worst alerts, a few words for the others."""
-        why = self._in_brief()
-        for i in worst(self.score, self.limit, self.alert, self.explained):
-            found = reason_of(
-                self.earlier.model, self.rows.X[i], score=float(self.score[i]),
-                threshold=float(self.limit[i]), rank=float(rank[i]),
-            )  # fmt: skip
-            why[i] = found.sentence
-        return why
-
-    def _in_brief(self) -> list[str | None]:
+    def reasons(self, rank: Array) -> list[str | None]:
+        """Return why each alert was one, in words; None of other rows."""
         why: list[str | None] = [None] * len(self.score)
-        usual, names, at = self.earlier.usual, self.judge.names, np.flatnonzero(self.alert)
-        if usual is not None and names is not None and usual.seen.any():
-            said = self._briefly(self.rows.X[at], usual, names)
-            for i, text in zip(at.tolist(), said, strict=True):
-                why[i] = text
+        at = np.flatnonzero(self.alert)
+        seen = [self._seen(i, rank) for i in at.tolist()]
+        found: list[Any] = []
+        if self.heard is not None:
+            told = self.heard.told
+            found = [_with(told[i], own) for i, own in zip(at.tolist(), seen, strict=True)]
+        elif self.followed is not None:
+            found = self.followed.reasons(at, seen)
+        for i, reason in zip(at.tolist(), found, strict=False):
+            why[i] = reason if isinstance(reason, str) else reason.sentence
         return why
 
-    def _briefly(self, X: Any, usual: Moments, names: list[str]) -> list[str]:
-        if not isinstance(X, Encoded):
-            return briefly(X, usual.mean, usual.spread(), names)
-        return table_briefly(X, usual, self.earlier.tally)
+    def _seen(self, i: int, rank: Array) -> dict[str, Any]:
+        """Return what was found of a row."""
+        return {
+            "score": float(self.score[i]), "threshold": float(self.limit[i]),
+            "rank": float(rank[i]), "recent": min(self.recent.count + i, self.recent.size),
+        }  # fmt: skip
 
 
-def judgement(model: Any, X: Any, **how: Any) -> tuple[Array, Array, Array]:
+def _with(reason: Any, seen: dict[str, Any]) -> Any:
+    return reason if isinstance(reason, str) else replace(reason, **seen)
+
+
+def judgement(
+    model: Any, X: Any, heard: Heard | None = None, **how: Any
+) -> tuple[Array, Array, Array]:
     """Let a detector judge rows and learn them; return scores, thresholds, and which are alerts."""
-    score, limit, alert = model.predict_then_learn(X, output="judgement", **how).T
+    score, limit, alert = inside.judgement(model, X, heard, **how).T
     return score, limit, alert > 0
 
 
@@ -358,7 +342,7 @@ def forgets_by_clock(model: Any) -> bool:
 
 
 def judge_of(
-    model: Any, names: list[str] | None = None, explain: int = 0, brief: bool = False,
+    model: Any, names: list[str] | None = None, explain: float = 0, brief: bool = False,
     rank_all: bool = True,
 ) -> Judge:  # fmt: skip
     """Return what judges rows for a model: by its task, its memory and its loss.

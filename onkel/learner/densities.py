@@ -6,6 +6,7 @@ unusual comes once in 1/p usual rows, and the limit is the level that alerts lie
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -71,6 +72,8 @@ class Densities:
     mistakes = None
     device = "cpu"
     """Where blocks of rows are judged."""
+    heard: Callable[[int, Densities], None] | None = None
+    """Called with each alert's number in its call and the learner just before it learns the row."""
 
     def __init__(self, plan: Plan, features: int, dtype: Any, missing: str) -> None:
         self.plan, self.dtype, self.missing = plan, dtype, missing
@@ -194,15 +197,26 @@ class Densities:
         Rows have been checked, and no row can fail; but a call that comes in several pieces may
         be interrupted between them, so it changes a copy of the state until it is complete.
         """
-        state = self.state.copy() if len(X) > SPARSE else self.state
+        pieces = SPARSE if self.heard is None else 1
+        state = self.state.copy() if len(X) > pieces else self.state
         found = [
             run(self.plan, state, np.asarray(X[i : i + SPARSE], np.float64),
-                weight[i : i + SPARSE])[0]
+                weight[i : i + SPARSE], at_alert=self._tell(state, first + i))[0]
             for i in range(0, max(len(X), 1), SPARSE)
         ]  # fmt: skip
         self.state = state
         out = np.concatenate(found)
         return out[:, :1], out[:, 1:2]
+
+    def _tell(self, state: DensityState, first: int) -> Callable[[int], None] | None:
+        """Return what tells whoever listens of alerts among rows from number `first` on."""
+        heard = self.heard
+        if heard is None:
+            return None
+        now = object.__new__(type(self))
+        now.__dict__.update(self.__dict__)
+        now.state, now.heard = state, None
+        return lambda i: heard(first + i, now)
 
     # -- files ---------------------------------------------------------------------------------
 

@@ -253,6 +253,8 @@ struct Density {
   double* out;               // [rows][4]: log p, the level, alert, the joined score
   double* members;           // [rows][9], or null
   double* usual;             // [rows][2][d] means and variances before each row, or null
+  int64_t stop_from = -1;    // stop before an alert is learned, from this row on; -1: never
+  int64_t done = 0;          // rows judged and, with a weight, learned
 };
 
 struct Table {

@@ -97,8 +97,10 @@ struct State {
   }
 };
 
-void density(const onkel::DensityPlan& plan, const State& state, const In<double>& x,
-             const In<double>& weight, const Out<double>& out, const Out<double>& members) {
+// Returns how many rows were judged and learned: all, unless it was to stop before an alert.
+int64_t density(const onkel::DensityPlan& plan, const State& state, const In<double>& x,
+                const In<double>& weight, const Out<double>& out, const Out<double>& members,
+                int64_t stop_from) {
   onkel::Density s = state.view();
   require(x.ndim() == 2 && whole(x.shape(1)) == s.d, "the rows do not fit the state");
   s.rows = whole(x.shape(0));
@@ -110,8 +112,10 @@ void density(const onkel::DensityPlan& plan, const State& state, const In<double
   s.weight = weight.size() ? weight.data() : nullptr;
   s.out = out.data();
   s.members = members.size() ? members.data() : nullptr;
+  s.stop_from = stop_from;
   nb::gil_scoped_release release;
   onkel::current_table().density(plan, s);
+  return s.done;
 }
 
 using Whole = const Out<int64_t>&;
@@ -151,5 +155,5 @@ void bind_density(nb::module_& m) {
            written("held"), written("due"), written("waiting"), written("history"),
            written("ranked"));
   m.def("density", &density, "plan"_a, "state"_a, "x"_a, "weight"_a, written("out"),
-        written("members"));
+        written("members"), "stop_from"_a = -1);
 }
