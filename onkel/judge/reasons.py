@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.alerting import RecentScores
 from onkel.columns import Encoded, Tally
 from onkel.core.density_table import Count
 from onkel.estimators import inside
@@ -135,39 +136,41 @@ class Followed:
         Of the features.
     first : float
         So many alerts of the model are explained, and then every 500th.
-    by_clock : bool
-        Whether the model must be told the times.
     alerts : int
         It has raised before these rows.
     model : detector, optional
         A copy; None where none of the rows can be explained.
     usual : Moments, optional
-        Its moments, a copy; None where it keeps none, and knows them only by learning.
+        Its moments, a copy; None where it keeps none, or they are known only by learning.
+    tally : Tally, optional
+        Of a table: how often values had come.
+    weight : array, optional
+        Of the rows.
     """
 
     rows: Rows
-    names: list[str] | None
+    names: Names
     first: float
-    by_clock: bool
     alerts: int
     model: Any = None
     usual: Moments | None = None
     tally: Tally | None = None
+    weight: Array | None = None
 
     @classmethod
     def begin(
-        cls, model: Any, rows: Rows, names: list[str] | None, first: float, by_clock: bool
+        cls, model: Any, rows: Rows, names: Names, first: float, weight: Array | None = None
     ) -> Followed:
         """Return it for a model that is about to learn rows."""
-        known = model.__sklearn_is_fitted__()
+        known, plain = model.__sklearn_is_fitted__(), rows.time is None and weight is None
         number = round(inside.alert_counts(model)[0]) if known else 0
-        usual = model.moments_ if known and not by_clock else None
+        usual = model.moments_ if known and plain else None
         if usual is not None and not usual.seen.any():
             usual = None  # it does not standardise
         due = usual is None or is_due(number, len(rows), first)
         kept = copy.copy(model) if due else None
         tally = _tally_of(model, rows.X)
-        return cls(rows, names, first, by_clock, number, kept, usual, tally)
+        return cls(rows, names, first, number, kept, usual, tally, weight)
 
     def reasons(self, at: Array, seen: list[dict[str, Any]]) -> list[str | AlertExplanation]:
         """Return why each of these rows was an alert; of each, what was found then."""
@@ -182,11 +185,13 @@ class Followed:
         if part.start == part.stop:
             return
         rows = self.rows.part(part)
-        if self.model is not None:
-            time = {"time": rows.time} if self.by_clock else {}
-            self.model.partial_fit(named(self.model, rows.whole(), self.names), **time)
-            return
         X = rows.whole()
+        if self.model is not None:
+            time = {} if rows.time is None else {"time": rows.time}
+            weight = {} if self.weight is None else {"sample_weight": self.weight[part]}
+            names = None if self.names is None else [*self.names]
+            self.model.partial_fit(named(self.model, X, names), **time, **weight)
+            return
         if self.usual is not None:
             self.usual.update(X.X if isinstance(X, Encoded) else X)
         if self.tally is not None:
@@ -212,6 +217,51 @@ def _variance(usual: Moments) -> Array:
     """Return variances, 0 where a column has been constant but for its rounding."""
     noise = 8 * usual.eps * np.abs(usual.mean)
     return np.where(usual.variance > noise**2, usual.variance, 0.0)
+
+
+# -- whichever of the two it is --------------------------------------------------------------------
+
+
+@dataclass
+class Asked:
+    """Why the rows of one call raise alerts, of any detector."""
+
+    heard: Heard | None
+    """Who notes it on the way, of a detector that tells."""
+    followed: Followed | None
+    """Who finds it afterwards, of others."""
+    recent: RecentScores
+    """As they were before these rows."""
+
+    @classmethod
+    def begin(
+        cls, model: Any, rows: Rows, names: Names, first: float | None,
+        weight: Array | None = None,
+    ) -> Asked:  # fmt: skip
+        """Return it for a model that is about to learn rows; `first` is None: no reasons."""
+        known = model.__sklearn_is_fitted__()
+        recent = model.recent_.copy() if known else RecentScores(model.recent)
+        if first is None:
+            return cls(None, None, recent)
+        if inside.tells_alerts(model):
+            return cls(Heard(model, rows.whole(), names, first), None, recent)
+        return cls(None, Followed.begin(model, rows, names, first, weight), recent)
+
+    def found(self, score: Array, limit: Array, alert: Array, rank: Array) -> dict[int, Any]:
+        """Return the reasons of alerts by row, in words or as explanations."""
+        at = np.flatnonzero(alert)
+        seen: list[dict[str, Any]] = [
+            {"score": float(score[i]), "threshold": float(limit[i]), "rank": float(rank[i]),
+             "recent": min(self.recent.count + i, self.recent.size)}
+            for i in at.tolist()
+        ]  # fmt: skip
+        if self.followed is not None:
+            return dict(zip(at.tolist(), self.followed.reasons(at, seen), strict=True))
+        assert self.heard is not None
+        told = [self.heard.told.get(i, UNKNOWN) for i in at.tolist()]
+        pairs = zip(told, seen, strict=True)
+        whole = [t if isinstance(t, str) else replace(t, **own) for t, own in pairs]
+        return dict(zip(at.tolist(), whole, strict=True))
 
 
 # -- tables ----------------------------------------------------------------------------------------

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.alerting import RecentScores
 from onkel.estimators import inside
 from onkel.estimators.regressor import BaseRegressor
 from onkel.inputs import RefusedRow
 from onkel.judge.ranks import ranks_at
-from onkel.judge.reasons import Followed, Heard
+from onkel.judge.reasons import Asked, Heard
 from onkel.judge.rows import Halted, Rows, named
 
 Array = NDArray[Any]
@@ -106,18 +105,13 @@ class Detect(Judge):
 
     def __call__(self, model: Any, rows: Rows, explain: float | None = None) -> Detected:
         """Judge and learn; each alert's reason is the model's just before it learned the row."""
-        first = self.explain if explain is None else explain
-        fitted = model.__sklearn_is_fitted__()
-        recent = model.recent_.copy() if fitted else RecentScores(model.recent)
-        X, heard, followed = rows.whole(), None, None
-        if (first or self.brief) and inside.tells_alerts(model):
-            heard = Heard(model, X, self.names, first)
-        elif first or self.brief:
-            followed = Followed.begin(model, rows, self.names, first, self.by_clock)
-        score, limit, alert = judgement(
-            model, named(model, X, self.names), heard, **self._how(rows)
-        )  # fmt: skip
-        return Detected(self, rows, score, limit, alert, recent, heard, followed)
+        first, how = self.explain if explain is None else explain, self._how(rows)
+        timed = rows if how else replace(rows, time=None)
+        wanted = first if first or self.brief else None
+        asked = Asked.begin(model, timed, self.names, wanted)
+        X = named(model, rows.whole(), self.names)
+        score, limit, alert = judgement(model, X, asked.heard, **how)
+        return Detected(self, rows, score, limit, alert, asked)
 
 
 @dataclass
@@ -130,12 +124,8 @@ class Detected:
     limit: Array
     """The thresholds."""
     alert: Array
-    recent: RecentScores
-    """As they were before these rows."""
-    heard: Heard | None = None
-    """Reasons that were noted on the way."""
-    followed: Followed | None = None
-    """Of a detector that does not tell: who finds them afterwards."""
+    asked: Asked
+    """The detector as it was before these rows, and why they raised alerts."""
 
     def columns(self) -> Columns:
         """Return one column per field."""
@@ -143,40 +133,24 @@ class Detected:
         found["rank"] = rank = self._ranks()
         if self.judge.rarity:
             found["p"] = np.exp(self.score)
-        return found | ({"why": self.reasons(rank)} if "why" in self.judge.fields() else {})
+        return found | ({"why": self._why(rank)} if "why" in self.judge.fields() else {})
 
     def _ranks(self) -> Array:
+        recent = self.asked.recent
         if self.judge.rank_all:
-            return ranks_at(self.recent, self.score, np.arange(len(self.score)))
+            return ranks_at(recent, self.score, np.arange(len(self.score)))
         rank, at = np.full(len(self.score), np.nan), np.flatnonzero(self.alert)
-        rank[at] = ranks_at(self.recent, self.score, at)
+        rank[at] = ranks_at(recent, self.score, at)
         return rank
 
-    def reasons(self, rank: Array) -> list[str | None]:
+    def _why(self, rank: Array) -> list[str | None]:
         """Return why each alert was one, in words; None of other rows."""
         why: list[str | None] = [None] * len(self.score)
-        at = np.flatnonzero(self.alert)
-        seen = [self._seen(i, rank) for i in at.tolist()]
-        found: list[Any] = []
-        if self.heard is not None:
-            told = self.heard.told
-            found = [_with(told[i], own) for i, own in zip(at.tolist(), seen, strict=True)]
-        elif self.followed is not None:
-            found = self.followed.reasons(at, seen)
-        for i, reason in zip(at.tolist(), found, strict=False):
+        if self.asked.heard is None and self.asked.followed is None:
+            return why
+        for i, reason in self.asked.found(self.score, self.limit, self.alert, rank).items():
             why[i] = reason if isinstance(reason, str) else reason.sentence
         return why
-
-    def _seen(self, i: int, rank: Array) -> dict[str, Any]:
-        """Return what was found of a row."""
-        return {
-            "score": float(self.score[i]), "threshold": float(self.limit[i]),
-            "rank": float(rank[i]), "recent": min(self.recent.count + i, self.recent.size),
-        }  # fmt: skip
-
-
-def _with(reason: Any, seen: dict[str, Any]) -> Any:
-    return reason if isinstance(reason, str) else replace(reason, **seen)
 
 
 def judgement(

@@ -1,7 +1,6 @@
 """From the models to the live page: numbers, and alerts with their reasons.
 
-An alert is explained by the model as it was a moment before, a copy: the model itself has learned
-the row by then, and would find it less unusual.
+Why a row raised an alert is said by the model as it was just before it learned that row.
 """
 
 from __future__ import annotations
@@ -14,20 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.app.live.board import PERIOD, Block, Board
-from onkel.app.service import codec, tables
+from onkel.app.service import tables
 from onkel.app.service.bodies import Entry, names_bytes
 from onkel.app.service.slots import Slot
 from onkel.fleet import Fleet
 from onkel.fleet.ranking import Ranking
 from onkel.fleet.view import FleetView
-from onkel.judge import Marks, reason_of, worst
+from onkel.judge import Marks, worst
 
 Array = NDArray[Any]
 
 KEYED_ALERTS = 3
 """Of one request to a model with keys that are shown."""
 SHARE = 0.02
-"""Of the time, at most, that goes into copies, and as much into reasons."""
+"""Of the time, at most, that goes into reasons."""
 
 
 class Budget:
@@ -64,8 +63,6 @@ class Watched:
     def __init__(self, names: list[str] | None) -> None:
         self.names = names_bytes(names)
         """They count as the model's, for which there is a limit."""
-        self.copy: Any = None
-        self.copies = Budget(1.0)
         self.reasons = Budget(0.2)
         self.numbers = Budget(PERIOD)
         self.explaining = threading.Lock()
@@ -132,8 +129,7 @@ class Watch:
         )  # fmt: skip
         self.board.publish(slot.spec.name, block)
         if est.task == "novelty" and judged.mark is not None and judged.mark.any():
-            self._alerts(slot, watched, entry, judged, est.t_ - len(rows), now)
-        self._refresh(slot, watched, now)
+            self._alerts(slot, watched, judged, est.t_ - len(rows), now)
 
     def _publish_keys(
         self, slot: Slot, watched: Watched, entry: Entry, X: Any, names: Any, judged: Marks
@@ -193,10 +189,8 @@ class Watch:
 
     # -- reasons -------------------------------------------------------------------------------
 
-    def _alerts(
-        self, slot: Slot, watched: Watched, entry: Entry, judged: Marks, before: int, now: float
-    ) -> None:
-        """Show the worst alert of the block; say why, as far as the time allows."""
+    def _alerts(self, slot: Slot, watched: Watched, judged: Marks, before: int, now: float) -> None:
+        """Show the worst alert of the block, as often as the time allows, and why it is one."""
         if not watched.reasons.due(now):
             return
         watched.reasons.spent(now, 0.0)
@@ -206,27 +200,21 @@ class Watch:
             "t": before + at + 1, "score": float(judged.value[at]),
             "threshold": float(judged.limit[at]),
         }  # fmt: skip
-        row = tables.row_of(slot.estimator, entry, at)
-        slot.pool.submit(self._explain, slot.spec.name, watched, row, alert)
+        slot.pool.submit(self._explain, slot.spec.name, watched, judged, at, alert)
 
-    def _explain(self, name: str, watched: Watched, row: Any, alert: dict[str, Any]) -> None:
+    def _explain(
+        self, name: str, watched: Watched, judged: Marks, at: int, alert: dict[str, Any]
+    ) -> None:
         began = time.monotonic()
         found: dict[str, Any] = {"sentence": None, "features": []}
         try:
-            if watched.copy is not None:
-                found = _reason(watched.copy, row, alert)
+            if judged.why is not None:
+                found = _reason(judged.why()[at])
         except Exception as error:
             self.trouble = f"{type(error).__name__}: {error}"
         self.board.alert(name, {**alert, **found})
         now = time.monotonic()
         watched.reasons.spent(now, now - began)
-
-    def _refresh(self, slot: Slot, watched: Watched, now: float) -> None:
-        """Copy the model now and then; later alerts are explained by the copy."""
-        if slot.estimator.task != "novelty" or not watched.copies.due(now):
-            return
-        watched.copy = codec.loads(codec.dumps(slot.estimator))
-        watched.copies.spent(now, time.monotonic() - now)
 
 
 def _ranks(judged: Marks) -> Array:
@@ -242,10 +230,12 @@ def _kind(model: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _reason(model: Any, row: Any, alert: dict[str, Any]) -> dict[str, Any]:
-    why = reason_of(model, row, score=alert["score"], threshold=alert["threshold"])
+def _reason(why: Any) -> dict[str, Any]:
+    """Return an alert's reason as the page shows it: a few words, or an explanation."""
+    if isinstance(why, str):
+        return {"sentence": why, "features": []}
     features = [
         {"name": f.name, "value": f.value, "usual": f.usual, "effect": f.effect}
-        for f in why.features[:3]
+        for f in why.named[:3]
     ]
     return {"sentence": why.sentence, "features": features}
