@@ -273,6 +273,7 @@ def _alerts(
     while done < len(rows):
         yield done
         left = slice(done, None)
+        state.make_room(plan, len(rows) - done)  # what is held back may come in beside new rows
         done += _call(plan, state, rows[left], weight[left], out[left], members[left], 1)
 
 

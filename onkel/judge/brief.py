@@ -36,7 +36,7 @@ class Usual:
     ----------
     mean, variance : array
         Of each feature.
-    correlation : array, optional
+    covariance : array, optional
         Between features.
     step, late : tuple of three arrays, optional
         The row's step from the one before, and the mean of the last ten rows or so with it: its
@@ -45,30 +45,24 @@ class Usual:
 
     mean: Array
     variance: Array
-    correlation: Array | None = None
+    covariance: Array | None = None
     step: tuple[Array, Array, Array] | None = None
     late: tuple[Array, Array, Array] | None = None
 
     @classmethod
     def of_densities(cls, learner: Any, row: Array) -> Usual:
-        """Return it of a learner of densities that is about to learn a row."""
+        """Return it of a learner of densities that is about to learn a row: copies."""
         state, tied = learner.state, learner.tied > 0
-        variance = learner.variance(0)
         steps = late = None
         if tied:
             bounded = np.clip(row, -LARGEST, LARGEST)
             fade = 1 - 2 / (learner.plan.span + 1)
             mean = (fade * state.smooth + bounded) / (fade * learner.level(Level.SMOOTH_MASS) + 1)
-            steps = bounded - state.last, state.mean[1], learner.variance(1)
-            late = mean, state.mean[2], learner.variance(2)
-        return cls(state.mean[0], variance, _correlation(state.cov[0], variance), steps, late)
-
-
-def _correlation(cov: Array, variance: Array) -> Array | None:
-    if len(cov) != len(variance) or len(cov) < 2:
-        return None
-    spread = np.sqrt(np.where(variance > 0, variance, 1.0))
-    return cov / np.outer(spread, spread)
+            steps = bounded - state.last, state.mean[1].copy(), learner.variance(1).copy()
+            late = mean, state.mean[2].copy(), learner.variance(2).copy()
+        whole = len(state.cov[0]) == learner.features > 1
+        cov = state.cov[0].copy() if whole else None
+        return cls(state.mean[0].copy(), learner.variance(0).copy(), cov, steps, late)
 
 
 def briefly(X: Array, mean: Array, spread: Array, names: Sequence[str] | None) -> list[str]:
@@ -139,9 +133,10 @@ def _pairs(
     row: Array, z: Array, usual: Usual, names: Sequence[str] | None
 ) -> list[tuple[float, str]]:
     """Return the two numbers, each near its mean, that go together least."""
-    if usual.correlation is None:
+    if usual.covariance is None:
         return []
-    r = usual.correlation
+    spread = np.sqrt(np.where(usual.variance > 0, usual.variance, 1.0))
+    r = usual.covariance / spread[:, None] / spread
     near = np.array([not is_far(abs(v)) for v in z.tolist()]) & (usual.variance > 0)
     with np.errstate(invalid="ignore", over="ignore"):
         left = (z[:, None] - r * z) / np.sqrt(np.maximum(1 - r * r, 1e-6))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +32,10 @@ Names = Sequence[str] | None
 
 EACH = 500
 """After the first ones every alert whose number is a multiple of this is explained."""
+
+
+NARROW = 32
+"""Of rows no wider than this the words are left to whoever reads them."""
 
 
 def is_explained(number: int, first: float) -> bool:
@@ -91,7 +96,8 @@ class Heard:
 
     def __init__(self, model: Any, X: Any, names: Names, first: float) -> None:
         self.model, self.X, self.names, self.first = model, X, names, first
-        self.told: dict[int, str | AlertExplanation] = {}
+        self.told: dict[int, str | AlertExplanation | partial[str]] = {}
+        """Of each alert a reason, or what makes words of it when they are asked for."""
         self._tally = _tally_of(model, X)
         self._counted = 0
 
@@ -105,7 +111,13 @@ class Heard:
             self.told[i] = table_in_brief(self.X[i], learner.moments, tally)
         else:
             row = learner.filled(self.X[i : i + 1])[0]
-            self.told[i] = in_brief(row, Usual.of_densities(learner, row), self.names)
+            said = partial(in_brief, row, Usual.of_densities(learner, row), self.names)
+            self.told[i] = said if len(row) <= NARROW else said()
+
+    def reason(self, i: int) -> str | AlertExplanation:
+        """Return why row i raised an alert."""
+        told = self.told.get(i, UNKNOWN)
+        return told() if isinstance(told, partial) else told
 
     def _counted_to(self, i: int) -> Tally | None:
         """Return how often values had come before row i."""
@@ -258,7 +270,7 @@ class Asked:
         if self.followed is not None:
             return dict(zip(at.tolist(), self.followed.reasons(at, seen), strict=True))
         assert self.heard is not None
-        told = [self.heard.told.get(i, UNKNOWN) for i in at.tolist()]
+        told = [self.heard.reason(i) for i in at.tolist()]
         pairs = zip(told, seen, strict=True)
         whole = [t if isinstance(t, str) else replace(t, **own) for t, own in pairs]
         return dict(zip(at.tolist(), whole, strict=True))
