@@ -18,6 +18,10 @@ MOST = 64
 """Of more features than this, only those farthest from their means are tried."""
 
 
+FEWEST = 10
+"""Terms that tell what is usual."""
+
+
 def likeness(learner: Any, row: Array) -> tuple[Array, float]:
     """Return, of every term and feature, how far it is from the row in spreads; and the width."""
     n, state = learner.count(Count.SIZE), learner.state
@@ -31,18 +35,19 @@ def of_densities(learner: Any, row: Array) -> tuple[Effects, dict[int, tuple[flo
     """Return the effects of features and the likeness of terms, and what is usual of features.
 
     A feature's effect is the score less what it would be with the feature's value as the terms
-    have it that are like the row in all the others: their weighted median.
+    have it that are like the row in all the others: their weighted median. Terms that once raised
+    an alert do not tell what is usual.
     """
     d = len(row)
     none = Effects("leave one out", np.zeros(0), np.zeros(d))
     gaps, width = likeness(learner, row)
     if not len(gaps) or not width > 0:
         return none, {}
-    whole = gaps.sum(axis=1)
+    whole, calm = gaps.sum(axis=1), calm_of(learner)
     tried = _tried(learner, row)
     usual, rows = {}, np.tile(row, (len(tried) + 1, 1))
     for i, j in enumerate(tried.tolist()):
-        weight = _alike(whole - gaps[:, j], width)
+        weight = _alike(whole - gaps[:, j], width, calm)
         values = learner.state.raw[0, : len(gaps), j]
         low, middle, high = quantiles(values, weight, (0.05, 0.5, 0.95))
         usual[j], rows[i + 1, j] = (float(low), float(high)), middle
@@ -61,7 +66,7 @@ def sample_of(
     score = float(learner.scores(row[None])[0, 0])
     limit = float(learner.limits()[0])
     return Sample(
-        lambda j: raw[:n, j], np.ones(n), row, usual, found.effect, score, limit, plain
+        lambda j: raw[:n, j], calm_of(learner), row, usual, found.effect, score, limit, plain
     )  # fmt: skip
 
 
@@ -73,7 +78,8 @@ def agreed(learner: Any, row: Array, outside: list[int]) -> float | None:
     gaps, width = likeness(learner, row)
     if len(outside) < 2:
         return None
-    weight, other = _alike(gaps.sum(axis=1) - gaps[:, outside].sum(axis=1), width), row.copy()
+    far = gaps.sum(axis=1) - gaps[:, outside].sum(axis=1)
+    weight, other = _alike(far, width, calm_of(learner)), row.copy()
     for j in outside:
         other[j] = quantiles(learner.state.raw[0, : len(gaps), j], weight, (0.5,))[0]
     return float(learner.scores(other[None])[0, 0])
@@ -89,7 +95,8 @@ def pattern_of(learner: Any, row: Array, sample: Sample, names: Any) -> Pattern 
         return None
     state, numbers = learner.state, sample.numbers()
     bounded = np.clip(row, -LARGEST, LARGEST)
-    step = state.raw[1, : learner.count(Count.SIZE)], bounded - state.last
+    calm = calm_of(learner) > 0
+    step = state.raw[1, : len(calm)][calm], bounded - state.last
     late = state.late_raw[: learner.count(Count.LATE_SIZE)], _mean(learner, bounded)
     kinds = {"step": (step, max(views[3], views[7])), "mean": (late, views[4])}
     for kind in sorted(kinds, key=lambda k: -kinds[k][1]):
@@ -119,9 +126,16 @@ def terms_of(learner: Any, found: Effects, top: int) -> tuple[Term, ...]:
     )  # fmt: skip
 
 
-def _alike(distance: Array, width: float) -> Array:
+def _alike(distance: Array, width: float, calm: Array) -> Array:
     """Weights of terms by their likeness: as sharp as leaves ten terms' worth."""
-    return sharpened(np.exp(-width * (distance - distance.min())), np.ones(len(distance)))
+    beyond = np.maximum(distance - distance[calm > 0].min(), 0.0)
+    return sharpened(np.exp(-width * beyond), calm)
+
+
+def calm_of(learner: Any) -> Array:
+    """Return 1 for each term that raised no alert, else 0; 1 for all where there are too few."""
+    calm: Array = (learner.state.marks[: learner.count(Count.SIZE)] == 0).astype(float)
+    return calm if calm.sum() >= FEWEST else np.ones(len(calm))
 
 
 def _tried(learner: Any, row: Array) -> Array:

@@ -223,7 +223,7 @@ class AlertExplanation(Explanation):
         """What the row is unusual by, in words; nothing is named that is not."""
         first = self.features[0] if self.features else None
         if first is None or not self.terms_stored:
-            return ""
+            return "; nothing is stored yet to compare it with" if self.alert else ""
         if first.value is None and not first.said:
             return self._pieces()
         if not self.alert and not self.named:
