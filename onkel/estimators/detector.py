@@ -286,12 +286,12 @@ class BaseDetector(Estimator):
         all that lie outside of those). No feature is named in words that lies within.
         """
         from onkel.explain import AlertExplanation, RarityExplanation
-        from onkel.explain.outcome import named_first
+        from onkel.explain.outcome import shortened
 
         kind = RarityExplanation if self.tells_p else AlertExplanation
         row, scores = self._one_row(x, top)
         found = self._details(x, row, np.ones(1), top, lowest_first=True)
-        found["features"] = named_first(found["features"], int(top))
+        found["features"] = shortened(found["features"], int(top))
         score, limit = float(scores[0]), self.threshold_
         warming = self.t_ < self.warmup_
         return kind(

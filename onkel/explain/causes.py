@@ -86,6 +86,11 @@ class Sample:
         gain = -float(self.effect[j])
         return gain > 0 and gain >= 0.5 * (self.limit - self.score)
 
+    def explains(self, j: int) -> bool:
+        """Whether a number outside of its range explains the row, and none did twice as much."""
+        most = float(self.effect[self.numbers()[0]])
+        return self.helps(j) and not most < 2 * float(self.effect[j])
+
     # -- patterns ----------------------------------------------------------------------------------
 
     def gap(self, names: Any) -> Pattern | None:

@@ -205,13 +205,18 @@ class AlertExplanation(Explanation):
         of those together), "gap", "pair", "step", "mean", or "whole": the row as a whole.
         """
         named = self.named
-        if named and self._helps(self.score - named[0].effect):
+        if named and self._helps(self.score - named[0].effect) and not self._outdone(named[0]):
             return "single"
         if len(named) > 1 and self.agreed is not None and self._helps(self.agreed):
             return "several"
         if self.pattern is not None:
             return self.pattern.kind
         return "single" if len(named) == 1 else "several" if named else "whole"
+
+    def _outdone(self, first: Feature) -> bool:
+        """Whether a pattern did more than twice as much as a feature."""
+        score = None if self.pattern is None else self.pattern.score
+        return score is not None and score - self.score > -2 * first.effect
 
     def _helps(self, score: float) -> bool:
         """Whether another score would be no alert, or half the way to it."""
@@ -260,6 +265,11 @@ class AlertExplanation(Explanation):
         if_ = f"had {who} agreed" if self.method in _AGREE else f"had {who} been typical"
         about = "about " if self.method == "gradient" else ""
         return f" ({if_}: {about}{self.otherwise(score)})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain lists, dicts, numbers and strings: what is named, too."""
+        own = {"cause": self.cause if self.alert else None, "named": [f.name for f in self.named]}
+        return {**super().to_dict(), **own}
 
     def outcome(self) -> str:
         """The outcome in words."""
@@ -373,13 +383,11 @@ def one_in(log_p: float) -> str:
     return f"1 in {round(rows / 10**digits) * 10**digits:,}".replace(",", " ")
 
 
-def named_first(features: tuple[Feature, ...], top: int) -> tuple[Feature, ...]:
-    """Return a detector's features, first those outside of their ranges that lowered the score.
-
-    What was usual is kept of all that are outside, and of the first `top`.
-    """
-    first = sorted(features, key=lambda f: not (f.outside and f.effect < 0))
-    return tuple(f if i < top or f.outside else replace(f, usual=None) for i, f in enumerate(first))
+def shortened(features: tuple[Feature, ...], top: int) -> tuple[Feature, ...]:
+    """Return a detector's features, with what was usual of the first `top` and all outside it."""
+    return tuple(
+        f if i < top or f.outside else replace(f, usual=None) for i, f in enumerate(features)
+    )
 
 
 def is_outside(value: float, usual: tuple[float, float]) -> bool:

@@ -91,7 +91,7 @@ def _causes(
         plain,
     )  # fmt: skip
     outside = sample.outside()
-    helped = score >= limit or (bool(outside) and sample.helps(outside[0]))
+    helped = score >= limit or (bool(outside) and sample.explains(outside[0]))
     return set(outside), None if helped else sample.gap(names) or sample.pair(names)
 
 
@@ -135,7 +135,7 @@ def _of_densities(learner: Any, row: Any, names: Any, top: int, plain: Any) -> D
     outside = sample.outside()
     features = features_of(row, found, order, names, usual, set(outside))
     both, pattern = None, None
-    if sample.score < sample.limit and not (outside and sample.helps(outside[0])):
+    if sample.score < sample.limit and not (outside and sample.explains(outside[0])):
         both, pattern = agreed(learner, row, outside), pattern_of(learner, row, sample, names)
     return Details(
         0.0, found.method, features, terms, learner.size, pattern=pattern, agreed=both

@@ -1,4 +1,4 @@
-"""The detector's core stops before each alert if asked: the same bits, and the state just before."""
+"""The detector's core stops before each alert if asked, with the same bits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reasons in the command's output: for every alert, however the input is cut, with keys, restarts."""
+"""Reasons in the command's output: for every alert, however the input is cut, with keys too."""
 
 from __future__ import annotations
 
