@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from onkel import core
 from onkel.core import numpy_density
+from onkel.core.answers import Answers
 from onkel.core.density_table import LEVELS, Count, Level
 
 Array = NDArray[Any]
@@ -232,12 +233,13 @@ def _more(there: int, wanted: int) -> int:
 
 def run(
     plan: Plan, state: DensityState, X: Array, weight: Array | None, members: bool = False,
-    at_alert: Callable[[int], None] | None = None,
+    answers: Answers | None = None, at_alert: Callable[[int], None] | None = None,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Judge each row, and learn it if it has a weight above 0; `state` changes in place.
 
-    Without weights nothing is learned: every row is judged as if it came next. `at_alert` is called
-    with the number of each row that raises an alert, just before that row is learned.
+    Without weights nothing is learned: every row is judged as if it came next. `answers` have a
+    say in it, and keep the rows that raise an alert. `at_alert` is called with the number of each
+    row that raises an alert, just before that row is learned.
 
     Returns
     -------
@@ -257,34 +259,40 @@ def run(
         rows, heavy = X[part], none if weight is None else weight[part]
         if weight is not None:
             state.make_room(plan, len(rows))
+            if answers is not None:
+                answers.make_room(len(rows))
         if at_alert is None:
-            _call(plan, state, rows, heavy, out[part], parts[part])
+            _call(plan, state, answers, rows, heavy, out[part], parts[part])
         else:
-            for i in _alerts(plan, state, rows, heavy, out[part], parts[part]):
+            for i in _alerts(plan, state, answers, rows, heavy, out[part], parts[part]):
                 at_alert(first + i)
     return out, parts
 
 
 def _alerts(
-    plan: Plan, state: DensityState, rows: Array, weight: Array, out: Array, members: Array
-) -> Iterator[int]:
+    plan: Plan, state: DensityState, answers: Answers | None, rows: Array, weight: Array,
+    out: Array, members: Array,
+) -> Iterator[int]:  # fmt: skip
     """Yield the number of each row that raises an alert, before it is learned."""
-    done = _call(plan, state, rows, weight, out, members, 0)
+    done = _call(plan, state, answers, rows, weight, out, members, 0)
     while done < len(rows):
         yield done
         left = slice(done, None)
         state.make_room(plan, len(rows) - done)  # what is held back may come in beside new rows
-        done += _call(plan, state, rows[left], weight[left], out[left], members[left], 1)
+        done += _call(plan, state, answers, rows[left], weight[left], out[left], members[left], 1)
 
 
 def _call(
-    plan: Plan, state: DensityState, rows: Array, weight: Array, out: Array, members: Array,
-    stop_from: int = -1,
+    plan: Plan, state: DensityState, answers: Answers | None, rows: Array, weight: Array,
+    out: Array, members: Array, stop_from: int = -1,
 ) -> int:  # fmt: skip
     if not core.has_lane():
-        return numpy_density.density(plan, state, rows, weight, out, members, stop_from)
+        return numpy_density.density(plan, state, answers, rows, weight, out, members, stop_from)
     native = core.compiled
-    done: int = native.density(_plan(plan), _state(state), rows, weight, out, members, stop_from)
+    given = None if answers is None else answers.native(native.DensityAnswers)
+    done: int = native.density(
+        _plan(plan), _state(state), given, rows, weight, out, members, stop_from
+    )
     return done
 
 
@@ -292,7 +300,7 @@ def settle(plan: Plan, state: DensityState) -> None:
     """Take metric, widths and tails anew, in a state that was put together by hand."""
     state.whole[Count.REFRESH] = 0
     none = np.zeros((0, len(state.last)))
-    _call(plan, state, none, np.zeros(0), np.zeros((0, 4)), np.zeros((0, 9)))
+    _call(plan, state, None, none, np.zeros(0), np.zeros((0, 4)), np.zeros((0, 9)))
 
 
 @lru_cache(256)

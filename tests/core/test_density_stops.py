@@ -34,7 +34,7 @@ def test_it_stops_before_each_alert_and_changes_nothing(rng, each_core):
     def heard(i):
         seen[i] = bits(stopped)
 
-    out, parts = run(SMALL, stopped, X, weight, True, heard)
+    out, parts = run(SMALL, stopped, X, weight, members=True, at_alert=heard)
     np.testing.assert_array_equal(out, whole)
     np.testing.assert_array_equal(parts, members)
     assert bits(stopped) == bits(plain)
