@@ -79,11 +79,12 @@ class FleetDetected:
         return {**columns, "why": self._why()} if self.judge.reasons else columns
 
     def _why(self) -> list[str | None]:
-        """Return what of an alert is far from its mean, as that was just before it."""
-        why: list[str | None] = [None] * len(self.verdicts.alert)
-        for i in np.flatnonzero(self.verdicts.alert).tolist():
-            why[i] = self._reason(i)
-        return why
+        found = self.reasons()
+        return [found.get(i) for i in range(len(self.verdicts.alert))]
+
+    def reasons(self) -> dict[int, Any]:
+        """Return what of each alert is far from its mean, as that was just before it; by row."""
+        return {i: self._reason(i) for i in np.flatnonzero(self.verdicts.alert).tolist()}
 
     def _reason(self, i: int) -> str:
         if self.usual is None or not len(self.usual) or self.verdicts.age[i] < KNOWN:
