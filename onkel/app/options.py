@@ -244,8 +244,8 @@ detect_options: list[Wrap] = [
     _option(OUTPUT, "--all", "everything", is_flag=True, help="Write all rows, not alerts alone."),
     _option(OUTPUT, "--explain", type=click.Choice(["auto", "all", "none"]), default="auto",
             show_default=True,
-            help="Which alerts are explained by the model: the first 200, then one per 50000 rows "
-            "(of the others it is said which numbers are far from their means); all; none."),
+            help="Which alerts are explained by the model: the first 200 (3 of each key), then "
+            "every 500th (of the others a few words say what is far from its mean); all; none."),
 ]  # fmt: skip
 
 learn_options: list[Wrap] = [

@@ -44,6 +44,8 @@ class BaseDetector(Estimator):
     """Whether scores are log p."""
     warm_: Array | None = None
     """At the end of the warm-up: weight and alerts so far, and the threshold."""
+    _heard: Any = None
+    """Who is told of alerts just before their rows are learned, where the learner can tell."""
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -280,13 +282,16 @@ class BaseDetector(Estimator):
         """Say why one row is, or is not, an alert: see :class:`~onkel.explain.AlertExplanation`.
 
         A detector whose scores are log p says it as :class:`~onkel.explain.RarityExplanation`.
-        `top` is the number of terms, and of features with their usual values, that are shown.
+        `top` is the number of terms, and of features with their usual values, that are shown (and
+        all that lie outside of those). No feature is named in words that lies within.
         """
         from onkel.explain import AlertExplanation, RarityExplanation
+        from onkel.explain.outcome import shortened
 
         kind = RarityExplanation if self.tells_p else AlertExplanation
         row, scores = self._one_row(x, top)
         found = self._details(x, row, np.ones(1), top, lowest_first=True)
+        found["features"] = shortened(found["features"], int(top))
         score, limit = float(scores[0]), self.threshold_
         warming = self.t_ < self.warmup_
         return kind(

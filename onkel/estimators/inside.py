@@ -6,13 +6,14 @@ Nobody else need know it, and it may change with any version.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.alerting import RecentScores
 from onkel.columns import Encoded, Plan, Tally
 from onkel.core.chances import Chances
 from onkel.core.density_table import Count
@@ -140,6 +141,39 @@ def alert_counts(model: BaseDetector) -> tuple[float, float]:
         return learner.count(Count.ALERTS), learner.count(Count.JUDGED)
     since = so_far(model._learner) - model._counted_from()
     return float(since[1]), float(since[0])
+
+
+def tells_alerts(model: BaseDetector) -> bool:
+    """Whether a detector learns one row after another, and tells of an alert before that row."""
+    return isinstance(model, Detector)
+
+
+def judgement(
+    model: BaseDetector, X: Any, heard: Callable[[int, Any], None] | None = None, **how: Any
+) -> Array:
+    """Let a detector judge rows and learn them: scores, thresholds, and 1 for an alert.
+
+    `heard` is called with the number of each alert, and with the learner as it is just before it
+    learns that row (of detectors that tell).
+    """
+    with model._lock:
+        model._heard = heard
+        try:
+            return model.predict_then_learn(X, output="judgement", **how)
+        finally:
+            del model._heard
+
+
+def at_alert(model: Model, learner: Any, tally: Tally | None, names: Any) -> Model:
+    """Return a detector that is about to learn a row, as a model to ask; nothing is copied."""
+    other = type(model).__new__(type(model))
+    vars(other).update({k: v for k, v in vars(model).items() if k not in ("_one", "_heard")})
+    vars(other).update(_learner=learner, _tally=tally)
+    if names is not None and not hasattr(other, "feature_names_in_"):
+        vars(other)["feature_names_in_"] = np.array(names, object)
+    if not hasattr(other, "recent_"):
+        vars(other)["recent_"] = RecentScores(1)
+    return other
 
 
 def targets_of(model: BaseRegressor, y: Any) -> tuple[Array, bool]:

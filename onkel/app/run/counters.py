@@ -74,7 +74,6 @@ class Counters:
     absolute_error: float = 0.0
     squared_error: float = 0.0
     covered: int = 0
-    explained: int = 0
     history: History = field(default_factory=History)
     latest: list[dict[str, Any]] = field(default_factory=list)
     last_label: Any = None
@@ -98,6 +97,7 @@ class Counters:
     def from_dict(cls, data: dict[str, Any]) -> Counters:
         """Return the counters that `to_dict` has described."""
         own = dict(data)
+        own.pop("explained", None)  # of states that were written when it counted
         own["history"] = History(**own.get("history", {}))
         return cls(**own)
 

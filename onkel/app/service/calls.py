@@ -18,6 +18,9 @@ from onkel.columns import Encoded
 from onkel.inputs import RefusedRow
 from onkel.judge import OUTPUTS, Answer
 
+FIRST_EXPLAINED = 20
+"""So many alerts of a detector are explained for the page, and then every 500th."""
+
 
 def output_of(task: str, entry: Entry) -> str:
     """Return what the caller wants to know."""
@@ -60,7 +63,7 @@ def learn(estimator: Any, entry: Entry, names: list[str] | None, rows: Any) -> A
     y = None if task == "novelty" else _needs_y(entry)
     output = output_of(task, entry)
     try:
-        return judge.answer(estimator, X, y, output, **how)
+        return judge.answer(estimator, X, y, output, explain=FIRST_EXPLAINED, **how)
     except REFUSALS as error:
         raise refused(error) from error
 

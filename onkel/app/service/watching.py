@@ -1,7 +1,6 @@
 """From the models to the live page: numbers, and alerts with their reasons.
 
-An alert is explained by the model as it was a moment before, a copy: the model itself has learned
-the row by then, and would find it less unusual.
+Why a row raised an alert is said by the model as it was just before it learned that row.
 """
 
 from __future__ import annotations
@@ -14,20 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.app.live.board import PERIOD, Block, Board
-from onkel.app.service import codec, tables
+from onkel.app.service import tables
 from onkel.app.service.bodies import Entry, names_bytes
 from onkel.app.service.slots import Slot
 from onkel.fleet import Fleet
 from onkel.fleet.ranking import Ranking
 from onkel.fleet.view import FleetView
-from onkel.judge import Marks, briefly, reason_of, worst
+from onkel.judge import UNKNOWN, Marks, worst
 
 Array = NDArray[Any]
 
 KEYED_ALERTS = 3
 """Of one request to a model with keys that are shown."""
 SHARE = 0.02
-"""Of the time, at most, that goes into copies, and as much into reasons."""
+"""Of the time, at most, that goes into reasons."""
 
 
 class Budget:
@@ -64,8 +63,6 @@ class Watched:
     def __init__(self, names: list[str] | None) -> None:
         self.names = names_bytes(names)
         """They count as the model's, for which there is a limit."""
-        self.copy: Any = None
-        self.copies = Budget(1.0)
         self.reasons = Budget(0.2)
         self.numbers = Budget(PERIOD)
         self.explaining = threading.Lock()
@@ -141,8 +138,7 @@ class Watch:
         )  # fmt: skip
         self.board.publish(slot.spec.name, block)
         if est.task == "novelty" and judged.mark is not None and judged.mark.any():
-            self._alerts(slot, watched, entry, judged, est.t_ - len(rows), now)
-        self._refresh(slot, watched, now)
+            self._alerts(slot, watched, judged, est.t_ - len(rows), now)
 
     def _publish_keys(
         self, slot: Slot, watched: Watched, entry: Entry, X: Any, names: Any, judged: Marks
@@ -167,6 +163,7 @@ class Watch:
         assert judged.limit is not None and judged.mark is not None
         rare = np.full(len(keys), np.nan) if judged.rare is None else judged.rare
         watched.ranking.update(keys, rare, judged.mark, X, judged.usual)
+        why = {} if judged.why is None or not judged.mark.any() else judged.why()
         for at in worst(judged.value, judged.limit, judged.mark, KEYED_ALERTS):
             self.board.alert(
                 slot.spec.name,
@@ -174,7 +171,7 @@ class Watch:
                     "t": fleet.t_ - len(keys) + at + 1, "key": str(keys[at]),
                     "whole": not isinstance(keys[at], str),
                     "score": float(judged.value[at]), "threshold": float(judged.limit[at]),
-                    "sentence": _briefly(judged.usual, X, names, at), "features": [],
+                    "sentence": why.get(at, UNKNOWN), "features": [],
                 },
             )  # fmt: skip
 
@@ -204,10 +201,8 @@ class Watch:
 
     # -- reasons -------------------------------------------------------------------------------
 
-    def _alerts(
-        self, slot: Slot, watched: Watched, entry: Entry, judged: Marks, before: int, now: float
-    ) -> None:
-        """Show the worst alert of the block; say why, as far as the time allows."""
+    def _alerts(self, slot: Slot, watched: Watched, judged: Marks, before: int, now: float) -> None:
+        """Show the worst alert of the block, as often as the time allows, and why it is one."""
         if not watched.reasons.due(now):
             return
         watched.reasons.spent(now, 0.0)
@@ -217,37 +212,21 @@ class Watch:
             "t": before + at + 1, "score": float(judged.value[at]),
             "threshold": float(judged.limit[at]),
         }  # fmt: skip
-        row = tables.row_of(slot.estimator, entry, at)
-        slot.pool.submit(self._explain, slot.spec.name, watched, row, alert)
+        slot.pool.submit(self._explain, slot.spec.name, watched, judged, at, alert)
 
-    def _explain(self, name: str, watched: Watched, row: Any, alert: dict[str, Any]) -> None:
+    def _explain(
+        self, name: str, watched: Watched, judged: Marks, at: int, alert: dict[str, Any]
+    ) -> None:
         began = time.monotonic()
         found: dict[str, Any] = {"sentence": None, "features": []}
         try:
-            if watched.copy is not None:
-                found = _reason(watched.copy, row, alert)
+            if judged.why is not None:
+                found = _reason(judged.why()[at])
         except Exception as error:
             self.trouble = f"{type(error).__name__}: {error}"
         self.board.alert(name, {**alert, **found})
         now = time.monotonic()
         watched.reasons.spent(now, now - began)
-
-    def _refresh(self, slot: Slot, watched: Watched, now: float) -> None:
-        """Copy the model now and then; later alerts are explained by the copy."""
-        if slot.estimator.task != "novelty" or not watched.copies.due(now):
-            return
-        watched.copy = codec.loads(codec.dumps(slot.estimator))
-        watched.copies.spent(now, time.monotonic() - now)
-
-
-def _briefly(usual: Any, X: Any, names: Any, at: int) -> str | None:
-    """Return which numbers of a row are far from the means of its key, as they were before it."""
-    if usual is None or not len(usual):
-        return None
-    mean, variance = usual[at]
-    spread = np.where(variance > 0, np.sqrt(variance), 1.0)
-    told = names or [f"x{j}" for j in range(len(mean))]
-    return briefly(X[at : at + 1], mean, spread, [*told])[0]
 
 
 def _kind(model: Any) -> dict[str, Any]:
@@ -257,10 +236,12 @@ def _kind(model: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _reason(model: Any, row: Any, alert: dict[str, Any]) -> dict[str, Any]:
-    why = reason_of(model, row, score=alert["score"], threshold=alert["threshold"])
+def _reason(why: Any) -> dict[str, Any]:
+    """Return an alert's reason as the page shows it: a few words, or an explanation."""
+    if isinstance(why, str):
+        return {"sentence": why, "features": []}
     features = [
         {"name": f.name, "value": f.value, "usual": f.usual, "effect": f.effect}
-        for f in why.features[:3]
+        for f in why.named[:3]
     ]
     return {"sentence": why.sentence, "features": features}
