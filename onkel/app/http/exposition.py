@@ -11,8 +11,11 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 Family = tuple[str, str, str, list[Sample]]
 """Name, kind, words and samples."""
 SHARED = {
-    "onkel_examples_total": ("counter", "Examples learned"),
-    "onkel_alerts_total": ("counter", "Alerts, mistakes or targets outside"),
+    "onkel_examples_total": ("counter", "Examples learned; by a service: since its start"),
+    "onkel_alerts_total": (
+        "counter",
+        "Alerts, mistakes or targets outside; by a service: since its start",
+    ),
     "onkel_rate_promised": ("gauge", "Share of rows that was promised to be alerts, or outside"),
     "onkel_rate_realised": ("gauge", "Share of rows that were alerts, mistakes, or outside"),
     "onkel_model_bytes": ("gauge", "Bytes that a model takes"),

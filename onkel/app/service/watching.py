@@ -104,6 +104,7 @@ class Watch:
     def learned(self, slot: Slot, entry: Entry, rows: Any, judged: Marks) -> None:
         """Note what a call brought; called while no other is at the model."""
         slot.examples += len(rows)
+        slot.heard = time.monotonic()
         slot.alerts += 0 if judged.mark is None else int(np.count_nonzero(judged.mark))
         watched = self._watched.get(slot.spec.id)
         if watched is None or slot.gone:
@@ -176,6 +177,7 @@ class Watch:
             realised = float(np.mean(realised))
         if report["mistakes"] is not None:
             promised, realised = None, report["mistakes"] / max(report["t"], 1)
+        slot.promised, slot.realised = promised, realised
         return {
             "t": report["t"], "terms": report["terms"], "promised": promised,
             "realised": realised, "mistakes": report["mistakes"], "bytes": report["bytes"],
