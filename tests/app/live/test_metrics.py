@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.prometheus import Alertmanager, Prometheus, check_text, get
+from helpers.prometheus import Alertmanager, Prometheus, check_text, get, needed
 from helpers.receiver import Receiver
 from helpers.runs_of import begin, onkel, write_rows
 from helpers.serving import served
@@ -272,3 +272,19 @@ def test_the_dashboard_is_whole() -> None:
         assert panel["description"] and panel["datasource"]["uid"] == "${datasource}"
     names = {variable["name"] for variable in board["templating"]["list"]}
     assert names == {"datasource", "model"}
+
+
+def test_prometheus_understands_what_the_guide_shows(tmp_path) -> None:
+    program = needed("promtool")
+    guide = (ROOT / "docs" / "delivery.md").read_text("utf-8")
+    shown = re.findall(r"^```yaml\n(.*?)^```", guide, re.M | re.S)
+    assert [text.split(":")[0] for text in shown] == ["scrape_configs", "groups"]
+    (tmp_path / "token").write_text(TOKEN)
+    text = shown[0].replace("/etc/onkel/token", str(tmp_path / "token"))
+    for kind, words in zip(("config", "rules"), (text, shown[1]), strict=True):
+        path = tmp_path / f"{kind}.yml"
+        path.write_text(words)
+        done = subprocess.run([program, "check", kind, path], capture_output=True, timeout=60)
+        assert done.returncode == 0, done.stderr.decode() + done.stdout.decode()
+    for metric in re.findall(r"onkel_[a-z_]+[a-z]", shown[1]):
+        assert any(metric in query for query in queries()), metric

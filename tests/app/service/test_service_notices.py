@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
 import time
 from types import SimpleNamespace
 
@@ -181,16 +182,21 @@ def abandon(engine) -> None:
     engine.state.close()
 
 
-def test_the_log_does_not_go_before_its_alerts_are_written(tmp_path, rng) -> None:
+def test_the_log_does_not_go_before_its_alerts_are_written(tmp_path, rng, monkeypatch) -> None:
+    """A snapshot waits for them; killed before, the service finds them in its log."""
     with Receiver() as receiver:
         engine = Engine(tmp_path, delivery=to(receiver))
+        free, write = threading.Event(), engine.notices._write
+        monkeypatch.setattr(engine.notices, "_write", lambda b: free.wait(30) and write(b))
         wanted = direct(engine, rng)
-        engine.snapshot()
-        with sqlite3.connect(tmp_path / "notices.sqlite") as db:
-            made = int(
-                db.execute("SELECT value FROM meta WHERE name = 'made webhook'").fetchone()[0]
-            )
-        assert made == len(wanted)
+        start, saving = engine.keeper.log_start, threading.Thread(target=engine.snapshot)
+        saving.start()
+        saving.join(0.5)
+        assert saving.is_alive() and engine.keeper.log_start == start
+        free.set()
+        saving.join(30)
+        assert engine.keeper.log_start > start
+        until(lambda: receiver.rows() == wanted)
         abandon(engine)
 
 
