@@ -7,7 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.alerting import RecentScores
 from onkel.estimators import inside
+from onkel.estimators.detector import ranks_before
+from onkel.inputs import weights_of
 from onkel.judge.marks import Marks, marks_of_labels, marks_of_numbers
 from onkel.judge.tasks import judgement, labelled, likeliest, tells_interval
 
@@ -98,7 +101,7 @@ def answer(model: Any, X: Any, y: Any = None, output: str = "prediction", **how:
 
 def _novelty(model: Any, X: Any, y: Any, output: str, how: dict[str, Any]) -> Answer:
     if output == "rank" or (output == "p" and not model.tells_p):
-        return Answer(model.predict_then_learn(X, output=output, **how), {})
+        return _ranked(model, X, how)
     score, limit, alert = judgement(model, X, **how)
     marks = Marks(score, limit, alert)
     if output == "prediction":
@@ -106,6 +109,15 @@ def _novelty(model: Any, X: Any, y: Any, output: str, how: dict[str, Any]) -> An
     if output == "p":
         return Answer(np.exp(score), {}, marks)
     return Answer(score if output == "score" else score - limit, {}, marks)
+
+
+def _ranked(model: Any, X: Any, how: dict[str, Any]) -> Answer:
+    """Return ranks, and what a page draws: which rows are alerts does not hang on the question."""
+    known = model.recent_.copy() if model.__sklearn_is_fitted__() else None
+    score, limit, alert = judgement(model, X, **how)
+    live = weights_of(how.get("sample_weight"), len(score)) > 0
+    ranks = ranks_before(known or RecentScores(model.recent_.size), score, live)
+    return Answer(ranks, {}, Marks(score, limit, alert))
 
 
 def _classification(model: Any, X: Any, y: Any, output: str, how: dict[str, Any]) -> Answer:

@@ -31,7 +31,7 @@ from onkel.app.notify.settings import Delivery
 from onkel.app.service import fleets, tables
 from onkel.app.service.bodies import Entry
 from onkel.app.service.slots import Spec
-from onkel.judge import Answer, briefly
+from onkel.judge import Answer, Marks, briefly
 
 _LOG = logging.getLogger("onkel.service")
 NAME = "notices.sqlite"
@@ -101,7 +101,7 @@ class Notices:
         before, now = model.t_ - entry.count, time.time()
         at = np.flatnonzero(marks.mark).tolist()
         rows = [tables.row_of(model, entry, i) for i in at]
-        reasons = _reasons(model, spec.features, rows)
+        reasons = self._reasons(model, spec.features, rows, marks, at)
         found = []
         for i, row, why in zip(at, rows, reasons, strict=True):
             facts = _facts(spec, entry, model, said, i, before) | _features(spec.features, row)
@@ -111,6 +111,14 @@ class Notices:
             own = id_of(self._run, ALERT, f"{spec.id} {position} {i}")
             found.append(Message(own, ALERT, message.source, now, message.facts))
         return found
+
+    def _reasons(self, model: Any, *about: Any) -> list[str | None]:
+        """Return why rows are alerts; that nobody knows is no reason to keep an alert back."""
+        try:
+            return _reasons(model, *about)
+        except Exception as error:
+            self.trouble = f"Alerts are sent without reasons ({error!r:.200})."
+            return [None] * len(about[-1])
 
     @property
     def _run(self) -> str:
@@ -254,8 +262,14 @@ def _features(names: list[str] | None, row: Any) -> dict[str, Any]:
     return features_of(names or [f"x{j}" for j in range(len(values))], values)
 
 
-def _reasons(model: Any, names: list[str] | None, rows: list[Any]) -> list[str | None]:
-    """Return a few words for each row: which numbers are far from their means."""
+def _reasons(
+    model: Any, names: list[str] | None, rows: list[Any], marks: Marks, at: list[int]
+) -> list[str | None]:
+    """Return why rows are alerts: as the model said, or which numbers are far from their means."""
+    told = getattr(marks, "why", None)
+    if told is not None and at:
+        found = told()
+        return [getattr(found[i], "sentence", found[i]) for i in at]
     plain = all(isinstance(row, np.ndarray) for row in rows)
     if not rows or not plain or fleets.is_fleet(model):
         return [None] * len(rows)
