@@ -177,7 +177,7 @@ def conduct(session: Session, options: dict[str, Any], signals: _Stops) -> int:
     begun, before = time.monotonic(), session.counters.rows
     try:
         session.run()
-    except BaseException as error:
+    except Exception as error:
         if isinstance(error, OutputProblem):
             forget_stdout()
         for words in _undelivered(session, signals):

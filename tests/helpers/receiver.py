@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -16,14 +17,20 @@ class Receiver:
         Statuses of the first answers; then 204. A "hang" never answers.
     port : int
         0 takes a free one.
+    certificate : pair of paths, optional
+        Of a certificate and its key: it speaks https.
     """
 
-    def __init__(self, answers=(), port=0, headers=None) -> None:
+    def __init__(self, answers=(), port=0, headers=None, certificate=None) -> None:
         self.answers, self.got, self.tries = list(answers), [], 0
         self.headers = headers or {}
         self.hanging, self.freed = threading.Event(), threading.Event()
         self._guard = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
+        if certificate is not None:
+            secure = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            secure.load_cert_chain(*certificate)
+            self._server.socket = secure.wrap_socket(self._server.socket, server_side=True)
         self._server.daemon_threads = True
         self._server.block_on_close = False
         self.port = self._server.server_address[1]

@@ -71,7 +71,10 @@ class Notices:
         """Take the alerts of a block."""
         at = np.flatnonzero(np.asarray(columns["alert"], bool)).tolist()
         raw = block.raw(names) if at else None
-        found = [self._message(block, columns, raw, i) for i in at]
+        self.put([self._message(block, columns, raw, i) for i in at])
+
+    def put(self, found: list[Message]) -> None:
+        """Take messages of any kind; with a state they are sent after the next checkpoint."""
         if self.state is not None:
             self._new += found
             return

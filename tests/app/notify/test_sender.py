@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
+import socket
 import sqlite3
+import subprocess
 import threading
 import time
 
@@ -166,8 +169,6 @@ def test_who_hangs_is_left() -> None:
 
 
 def test_who_trickles_is_left() -> None:
-    import socket
-
     listening = socket.create_server(("127.0.0.1", 0))
     stop = threading.Event()
 
@@ -187,6 +188,25 @@ def test_who_trickles_is_left() -> None:
         Webhook(address_of(url), timeout=0.3).send(messages(1)[0])
     stop.set()
     listening.close()
+
+
+def test_a_certificate_that_nobody_knows_is_refused(tmp_path, monkeypatch) -> None:
+    """Over https the receiver must show who it is; SSL_CERT_FILE tells whom to trust."""
+    program = shutil.which("openssl")
+    if program is None:
+        pytest.skip("needs openssl (Debian: apt-get install openssl)")
+    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
+    words = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+             "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
+             "-keyout", key, "-out", cert]  # fmt: skip
+    subprocess.run([program, *words], check=True, capture_output=True)
+    with Receiver(certificate=(cert, key)) as receiver:
+        url = receiver.url.replace("http://127.0.0.1", "https://localhost")
+        with pytest.raises(Failed, match="certificate"):
+            Webhook(address_of(url)).send(messages(1)[0])
+        monkeypatch.setenv("SSL_CERT_FILE", str(cert))
+        Webhook(address_of(url)).send(messages(1)[0])
+    assert receiver.rows() == [0] and receiver.tries == 1
 
 
 def test_a_password_is_used_and_not_shown() -> None:

@@ -129,6 +129,9 @@ def test_a_receiver_that_was_away_gets_all(stream, tmp_path, durable) -> None:
     if not durable:
         return
     assert "the same command delivers what waits" in done.stderr
+    told = json.loads(onkel("inspect", tmp_path / "s", "--json").stdout)
+    assert told["undelivered"] == {"webhook": count}
+    assert "undelivered: webhook" in onkel("inspect", tmp_path / "s").stdout
     without = onkel(*words_of(stream, tmp_path, *more))
     assert without.exit_code == 0 and f"{count} alerts of an earlier run wait" in without.stderr
     with Receiver(port=receiver.port) as receiver:
