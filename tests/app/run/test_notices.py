@@ -159,17 +159,19 @@ def test_a_run_that_is_killed_loses_nothing(stream, tmp_path, point) -> None:
 
 
 def test_a_lost_generation_is_sent_again(stream, tmp_path) -> None:
+    """What it held is done again, and sent again under the same ids, whoever is away meanwhile."""
     words = words_of(stream, tmp_path, "--state", tmp_path / "s", "--every", 0, "--block", 1024)
     with Receiver() as receiver:
-        words += ["--notify", receiver.url]
-        assert onkel(*words).exit_code == 0
-        newest = max((tmp_path / "s").glob("models-*"), key=lambda p: int(p.stem.split("-")[1]))
-        newest.write_bytes(b"")
-        before = len(receiver.got)
-        assert onkel(*words).exit_code == 0
-        again = receiver.bodies[before:]
-    ids = [body["id"] for body in receiver.bodies[:before]]
-    assert again and [body["id"] for body in again] == ids[-len(again) :]
+        words += ["--notify", receiver.url, "--notify-wait"]
+        assert onkel(*words, 5).exit_code == 0
+    newest = max((tmp_path / "s").glob("models-*"), key=lambda p: int(p.stem.split("-")[1]))
+    newest.write_bytes(b"")
+    assert onkel(*words, 0).exit_code == 7  # nobody is there
+    assert onkel("inspect", tmp_path / "s").exit_code == 0
+    with Receiver(port=receiver.port) as again:
+        assert onkel(*words, 5).exit_code == 0
+    ids, more = ([body["id"] for body in one.bodies] for one in (receiver, again))
+    assert more and more == ids[-len(more) :] and len(more) < len(ids)
 
 
 def test_a_damaged_outbox_is_said_to_be(stream, tmp_path) -> None:

@@ -151,6 +151,30 @@ def test_a_death_before_anything_is_written_loses_nothing(tmp_path, rng, monkeyp
     assert receiver.rows() == wanted != []
 
 
+def test_what_was_taken_is_not_taken_again(tmp_path, rng) -> None:
+    """A start applies the log again, and finds its alerts; those that it has are not sent twice."""
+    with Receiver() as receiver:
+        engine = Engine(tmp_path, delivery=to(receiver))
+        wanted = direct(engine, rng)
+        until(lambda: receiver.rows() == wanted and not engine.notices.office.waiting()["webhook"])
+        abandon(engine)
+        engine = Engine(tmp_path, delivery=to(receiver))
+        assert engine.replayed > 10
+        engine.close()
+    assert receiver.rows() == wanted
+
+
+def test_the_log_of_a_service_that_sent_nothing_is_not_sent_later(tmp_path, rng) -> None:
+    with Receiver() as receiver:
+        engine = Engine(tmp_path)
+        assert direct(engine, rng)
+        abandon(engine)
+        engine = Engine(tmp_path, delivery=to(receiver))
+        assert engine.replayed > 10
+        engine.close()
+        assert receiver.tries == 0
+
+
 def direct(engine, rng, batches=12):
     """Let an engine learn without HTTP; return which rows were alerts."""
     from onkel.app.service import bodies
