@@ -141,6 +141,7 @@ class Alerts(Counting):
             "score",
             "threshold",
             "alert",
+            "alert_id",
             "rank",
             "why",
         )
@@ -159,7 +160,10 @@ class Alerts(Counting):
         def finish() -> Columns:
             self.counters.warming += warming
             shown = np.arange(len(block.rows)) >= warming
-            return {**self.counted(found.columns(), block), "shown": shown}
+            columns = self.counted(found.columns(), block)
+            ages = before + np.arange(len(block.rows))
+            return {**columns, "alert_id": alert_ids(columns["alert"], ages, block.keys),
+                    "shown": shown}  # fmt: skip
 
         return finish
 
@@ -189,6 +193,22 @@ class Alerts(Counting):
             "threshold": float(np.sum(limit)), "alerts": int(np.sum(columns["alert"])),
             "shown": int(np.sum(columns["shown"])),
         }  # fmt: skip
+
+
+def alert_ids(alert: Array, ages: Array, keys: list[str] | None) -> list[str | None]:
+    """Return the id of each alert: the rows that its model had learned before; of keys "KEY:n".
+
+    Examples
+    --------
+    >>> alert_ids(np.array([True, False]), np.array([7, 8]), None)
+    ['7', None]
+    >>> alert_ids(np.array([True]), np.array([7]), ["pump"])
+    ['pump:7']
+    """
+    found: list[str | None] = [None] * len(alert)
+    for i in np.flatnonzero(alert).tolist():
+        found[i] = str(int(ages[i])) if keys is None else f"{keys[i]}:{int(ages[i])}"
+    return found
 
 
 class Mistakes(Counting):

@@ -15,7 +15,7 @@ import numpy as np
 
 from onkel import files
 from onkel.app.errors import StateProblem, UsageProblem
-from onkel.app.run.counting import Alerts, Finish
+from onkel.app.run.counting import Alerts, Finish, alert_ids
 from onkel.app.run.settings import RunSettings
 from onkel.app.run.store import WHOLE, Store
 from onkel.estimators.packed import packed_of
@@ -177,7 +177,8 @@ class FleetAlerts(Alerts):
             columns = found.columns()
             p = columns.get("p", verdicts.rank)
             model.ranking.update(block.keys, p, verdicts.alert, block.X, found.usual)
-            return {**self.counted(columns, block), "shown": shown}
+            ids = alert_ids(verdicts.alert, verdicts.age, block.keys)
+            return {**self.counted(columns, block), "alert_id": ids, "shown": shown}
 
         return finish
 
