@@ -91,7 +91,8 @@ class Notices:
         facts |= {n: values[i] for n, values in given.items() if values is not None}
         facts |= {n: columns[n][i] for n in FACTS if n in columns}
         facts |= features_of(raw.names, [column[i] for column in raw.columns])
-        return alert_of(self._run, self.source, alert_id(block, columns, i), self._clock(), facts)
+        name = str(columns["alert_id"][i])
+        return alert_of(self._run, self.source, name, self._clock(), facts)
 
     def commit(self, checkpoint: Checkpoint) -> None:
         """Make a checkpoint of which the alerts since the last one are a part; then send them."""
@@ -139,13 +140,6 @@ def source_name(source: str) -> str:
     ('pump.csv', 'stdin', 'topic')
     """
     return PurePath(source).name if source != "-" else "stdin"
-
-
-def alert_id(block: Block, columns: dict[str, Any], i: int) -> str:
-    """Return what an alert is called: by its column, where there is one, else by its row."""
-    if "alert_id" in columns:
-        return str(columns["alert_id"][i])
-    return str(int(block.rows[i]))
 
 
 def left_behind(state: State | None, delivery: Delivery | None) -> list[str]:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from onkel.app import disk
 from onkel.app.notify import outbox
@@ -31,7 +32,10 @@ from onkel.app.notify.settings import Delivery
 from onkel.app.service import fleets, tables
 from onkel.app.service.bodies import Entry
 from onkel.app.service.slots import Spec
+from onkel.inputs import weights_of
 from onkel.judge import Answer, Marks, briefly
+
+Array = NDArray[Any]
 
 _LOG = logging.getLogger("onkel.service")
 NAME = "notices.sqlite"
@@ -98,14 +102,14 @@ class Notices:
         marks = said.marks
         if model.task != "novelty" or marks.mark is None or self._has(spec.id, position):
             return []
-        before, now = model.t_ - entry.count, time.time()
-        at = np.flatnonzero(marks.mark).tolist()
+        at, now = np.flatnonzero(marks.mark).tolist(), time.time()
+        places, names = _places(entry, model), _names(entry, model, at)
         rows = [tables.row_of(model, entry, i) for i in at]
         reasons = self._reasons(model, spec.features, rows, marks, at)
         found = []
-        for i, row, why in zip(at, rows, reasons, strict=True):
-            facts = _facts(spec, entry, model, said, i, before) | _features(spec.features, row)
-            name = alert_id(entry, i, before)
+        for i, row, why, name in zip(at, rows, reasons, names, strict=True):
+            facts = {"row": int(places[i]), **_facts(entry, model, said, i)}
+            facts |= _features(spec.features, row)
             message = alert_of(self._run, spec.name, name, now, {**facts, "why": why})
             # Its own id follows from the log: there it cannot be another's.
             own = id_of(self._run, ALERT, f"{spec.id} {position} {i}")
@@ -231,21 +235,35 @@ def off(folder: Path) -> None:
         db.close()
 
 
-def alert_id(entry: Entry, i: int, before: int) -> str:
-    """Return what an alert is called: by the rows that the model had learned before."""
-    key = "" if entry.keys is None else f"{entry.keys[i]}:"
-    return f"{key}{before + i}"
+def _places(entry: Entry, model: Any) -> Array:
+    """Return how many rows a model had learned before each of a record that it has just learned."""
+    live = weights_of(entry.sample_weight, entry.count) > 0
+    found: Array = model.t_ - np.cumsum(live[::-1])[::-1]
+    return found
 
 
-def _facts(
-    spec: Spec, entry: Entry, model: Any, said: Answer, i: int, before: int
-) -> dict[str, Any]:
+def _names(entry: Entry, model: Any, at: list[int]) -> list[str]:
+    """Return what alerts are called: by the rows learned before; of a key, by those of the key."""
+    if entry.keys is None:
+        places = _places(entry, model)
+        return [str(int(places[i])) for i in at]
+    live = weights_of(entry.sample_weight, entry.count) > 0
+    after = {key: model[key].t_ for key in {entry.keys[i] for i in at}}
+    found = []
+    for i in at:
+        key = entry.keys[i]
+        later = sum(bool(w) for k, w in zip(entry.keys[i:], live[i:], strict=True) if k == key)
+        found.append(f"{key}:{after[key] - later}")
+    return found
+
+
+def _facts(entry: Entry, model: Any, said: Answer, i: int) -> dict[str, Any]:
     """Return what is known of an alert."""
     value, limit = said.marks.value, said.marks.limit
     assert value is not None and limit is not None
     tells_p = (model.estimator if fleets.is_fleet(model) else model).tells_p
     given = {
-        "row": before + i, "key": None if entry.keys is None else str(entry.keys[i]),
+        "key": None if entry.keys is None else str(entry.keys[i]),
         "time": None if entry.time is None else entry.time[i], "score": value[i],
         "p": np.exp(value[i]) if tells_p else None, "threshold": limit[i],
     }  # fmt: skip

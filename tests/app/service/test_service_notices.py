@@ -87,10 +87,30 @@ def test_what_is_learned_without_an_answer_alerts_as_well(tmp_path, rng) -> None
 def test_keys(tmp_path, rng) -> None:
     with Receiver() as receiver, served(tmp_path, delivery=to(receiver)) as one:
         one.client.ok("POST", "/models", {**DETECTOR, "keyed": True})
-        wanted = sent(one.client, rng, 40, keys=lambda i: [f"k{i % 2}"] * BATCH)
+        wanted = sent(one.client, rng, 40, keys=lambda i: [f"k{j % 3 % 2}" for j in range(BATCH)])
         until(lambda: len(receiver.got) == len(wanted))
         assert receiver.rows() == wanted and len(wanted) > 10
         assert {body["key"] for body in receiver.bodies} == {"k0", "k1"}
+    own = [f"k{row % BATCH % 3 % 2}" for row in range(40 * BATCH)]
+    for body in receiver.bodies:  # called by its key, and by the rows of it that came before
+        before = own[: body["row"]].count(body["key"])
+        assert body["alert_id"] == f"{body['key']}:{before}"
+
+
+def test_an_alert_is_called_by_the_rows_learned_before(tmp_path, rng) -> None:
+    """Rows of weight 0 are looked at, not learned."""
+    with Receiver() as receiver, served(tmp_path, delivery=to(receiver)) as one:
+        one.client.ok("POST", "/models", DETECTOR)
+        weights, learned, wanted = [], 0, []
+        for i in range(16):
+            weights = rng.integers(0, 2, BATCH).tolist()
+            body = {"X": rows(rng, far=(7,) if i > 9 else ()), "sample_weight": weights}
+            values = one.client.ok("POST", "/models/pump/predict-then-learn", body)["values"]
+            for said, weight in zip(values, weights, strict=True):
+                wanted += [str(learned)] * (said == -1)
+                learned += weight
+        until(lambda: len(receiver.got) == len(wanted))
+        assert [body["alert_id"] for body in receiver.bodies] == wanted != []
 
 
 def test_nothing_is_sent_unless_the_operator_asks(tmp_path, rng) -> None:
@@ -173,6 +193,21 @@ def test_the_log_of_a_service_that_sent_nothing_is_not_sent_later(tmp_path, rng)
         assert engine.replayed > 10
         engine.close()
         assert receiver.tries == 0
+
+
+def test_a_tail_of_the_log_is_not_passed_over(tmp_path, rng, monkeypatch) -> None:
+    """A model that is not saved keeps its part of the log; alerts in there are found, too."""
+    with Receiver() as receiver:
+        engine = Engine(tmp_path, delivery=to(receiver))
+        monkeypatch.setattr(engine.notices, "take", lambda *batch: None)
+        wanted = direct(engine, rng)
+        monkeypatch.setattr(engine.keeper, "_by_tail", lambda slot: True)
+        engine.snapshot()
+        abandon(engine)
+        engine = Engine(tmp_path, delivery=to(receiver))
+        assert engine.replayed == 0
+        engine.close()
+    assert receiver.rows() == wanted != []
 
 
 def direct(engine, rng, batches=12):
