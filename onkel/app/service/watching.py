@@ -20,7 +20,7 @@ from onkel.app.service.slots import Slot
 from onkel.fleet import Fleet
 from onkel.fleet.ranking import Ranking
 from onkel.fleet.view import FleetView
-from onkel.judge import Marks, reason_of, worst
+from onkel.judge import Marks, briefly, reason_of, worst
 
 Array = NDArray[Any]
 
@@ -71,6 +71,7 @@ class Watched:
         self.explaining = threading.Lock()
         self.ranking: Ranking | None = None
         """Of a model with keys: how they are doing, since the service started."""
+        self.view: FleetView | None = None
 
 
 class Watch:
@@ -89,9 +90,8 @@ class Watch:
         self.board.begin(slot.spec.name, slot.estimator.task)
         if isinstance(slot.estimator, Fleet):
             watched.ranking = Ranking()
-            self.board.show_keys(
-                slot.spec.name, FleetView(slot.estimator, watched.ranking, slot.spec.features)
-            )
+            watched.view = FleetView(slot.estimator, watched.ranking, slot.spec.features)
+            self.board.show_keys(slot.spec.name, watched.view)
         if slot.estimator.__sklearn_is_fitted__():
             numbers = self._numbers(slot, watched, slot.estimator.diagnostics_)
             self.board.publish(slot.spec.name, Block(slot.estimator.task, 0, numbers=numbers))
@@ -101,8 +101,17 @@ class Watch:
         self._watched.pop(slot.spec.id, None)
         self.board.forget(slot.spec.name)
 
+    def forgot(self, slot: Slot, keys: list[Any]) -> None:
+        """Show keys no longer."""
+        watched = self._watched.get(slot.spec.id)
+        if watched is not None and watched.ranking is not None:
+            watched.ranking.drop(keys)
+
     def learned(self, slot: Slot, entry: Entry, rows: Any, judged: Marks) -> None:
         """Note what a call brought; called while no other is at the model."""
+        if entry.op == "forget":
+            self.forgot(slot, entry.keys or [])
+            return
         slot.examples += len(rows)
         slot.heard = time.monotonic()
         slot.alerts += 0 if judged.mark is None else int(np.count_nonzero(judged.mark))
@@ -141,7 +150,8 @@ class Watch:
     ) -> None:
         """Show what came of rows of a model with keys."""
         now, fleet, keys = time.monotonic(), slot.estimator, entry.keys or []
-        assert watched.ranking is not None
+        assert watched.ranking is not None and watched.view is not None
+        watched.view.fleet = fleet  # another one, where it was made anew from the disk
         numbers: dict[str, Any] = {"t": fleet.t_, "keys": len(fleet), **_kind(fleet.estimator)}
         if watched.numbers.due(now):
             numbers |= self._numbers(slot, watched, fleet.diagnostics_)
@@ -156,15 +166,16 @@ class Watch:
             watched.ranking.update(keys, np.full(len(keys), np.nan), mark)
             return
         assert judged.limit is not None and judged.mark is not None
-        rare = np.exp(judged.value) if fleet.estimator.tells_p else _ranks(judged)
-        watched.ranking.update(keys, rare, judged.mark)
+        rare = np.full(len(keys), np.nan) if judged.rare is None else judged.rare
+        watched.ranking.update(keys, rare, judged.mark, X, judged.usual)
         for at in worst(judged.value, judged.limit, judged.mark, KEYED_ALERTS):
             self.board.alert(
                 slot.spec.name,
                 {
-                    "t": fleet.t_ - len(keys) + at + 1, "key": keys[at],
+                    "t": fleet.t_ - len(keys) + at + 1, "key": str(keys[at]),
+                    "whole": not isinstance(keys[at], str),
                     "score": float(judged.value[at]), "threshold": float(judged.limit[at]),
-                    "sentence": None, "features": [],
+                    "sentence": _briefly(judged.usual, X, names, at), "features": [],
                 },
             )  # fmt: skip
 
@@ -231,10 +242,14 @@ class Watch:
         watched.copies.spent(now, time.monotonic() - now)
 
 
-def _ranks(judged: Marks) -> Array:
-    """Return how rare rows are where scores do not tell: below its threshold a row is rarer."""
-    assert judged.value is not None and judged.limit is not None
-    return np.where(judged.value < judged.limit, 0.01, 0.5)
+def _briefly(usual: Any, X: Any, names: Any, at: int) -> str | None:
+    """Return which numbers of a row are far from the means of its key, as they were before it."""
+    if usual is None or not len(usual):
+        return None
+    mean, variance = usual[at]
+    spread = np.where(variance > 0, np.sqrt(variance), 1.0)
+    told = names or [f"x{j}" for j in range(len(mean))]
+    return briefly(X[at : at + 1], mean, spread, [*told])[0]
 
 
 def _kind(model: Any) -> dict[str, Any]:
