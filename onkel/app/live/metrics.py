@@ -18,6 +18,8 @@ from onkel.app.run.session import Session
 
 PERIOD = 5.0
 """Seconds between two looks at what costs something."""
+SHARE = 0.01
+"""Of the time, at most, that goes into such looks."""
 
 
 class Gauges:
@@ -42,8 +44,9 @@ class Gauges:
         if session is not self._session or session.counters.rows != self._rows:
             self._session, self._rows, self._heard = session, session.counters.rows, now
         if now >= self._next:
-            self._next = now + PERIOD
             self._bytes = _bytes(session)
+            cost = time.monotonic() - now  # of many keys it is large
+            self._next = now + max(PERIOD, cost / SHARE)
 
     def text(self) -> str:
         """Return everything in the text format of Prometheus."""
