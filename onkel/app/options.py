@@ -364,6 +364,34 @@ serve_options: list[Wrap] = [
       for name, (kind, text) in _LIMITS.items()),
 ]  # fmt: skip
 
+replay_options: list[Wrap] = [
+    _option(MODEL, "--nu", type=float, multiple=True, metavar="SHARE",
+            help="Another promised alert rate; several times: a column for each."),
+    _option(MODEL, "--memory", multiple=True, metavar="N|DURATION",
+            help="Another forgetting horizon."),
+    _option(MODEL, "--window", type=int, multiple=True, metavar="TERMS",
+            help="Another number of rows, or terms, that are stored."),
+    _option(MODEL, "--warmup", type=click.IntRange(0), multiple=True, metavar="ROWS",
+            help="Another number of rows before the first alert."),
+    _option(MODEL, "--model", type=click.Choice(["auto", "kernel"]), multiple=True,
+            help="Another detector."),
+    _option(MODEL, "--set", "settings", multiple=True, metavar="NAME=VALUE,…",
+            help="A column of its own, with these settings: names as detect has them, without the "
+            "dashes. \"default\" takes one back."),
+    _option("Comparison", "--since", metavar="SPAN|DATE|ROW",
+            help="Compare what came since: 30d or 12h before the last row (by --time), a date, or "
+            "a row's number. Everything is learned from the start all the same."),
+    _option("Comparison", "--key", multiple=True, metavar="KEY",
+            help="Compare the alerts of this key; several times: of these. Others are not learned "
+            "(but with --share)."),
+    _option("Comparison", "--gap", type=click.IntRange(0), default=20, show_default=True,
+            metavar="ROWS", help="Alerts at most so many rows apart are one incident."),
+    _option(OUTPUT, "--json", "as_json", is_flag=True, help="Everything, as JSON."),
+    _option(OUTPUT, "--report", type=Named(dir_okay=False), metavar="FILE.html",
+            help="A page with the alerts of all settings on one axis."),
+    _option(OUTPUT, "--quiet", "-q", is_flag=True, help="No progress, no notes."),
+]  # fmt: skip
+
 
 def with_options(*lists: list[Wrap]) -> Wrap:
     """Return a decorator that adds options, in order."""

@@ -37,6 +37,7 @@ NEEDS = {
     "command_line": "click",
     "delivery": "click",
     "rows": "click",
+    "replay": "click",
     "spark": "pyspark",
     "spark_partitions": "pyspark",
 }

@@ -40,6 +40,8 @@ from onkel.streams.sources import (
 
 DEAD = "dead_letters.jsonl"
 STEP = 1024
+SOURCE = "source"
+"""What the state's note is called that says what is read."""
 
 
 def settings_of(task: str, options: dict[str, Any]) -> RunSettings:
@@ -120,7 +122,7 @@ def prepare(
     if state is not None and lost:
         state.give_up_lost()
     sinks = _sinks(options, state, stack)
-    models = _models(settings, source.schema, state, stack, options)
+    models = models_of(settings, source.schema, state, stack, options)
     counters = Counters.from_dict(state.last.counters) if state else Counters()
     return Session(
         settings, source, models, sinks, state, counters, options["strict"], options["every"],
@@ -128,7 +130,7 @@ def prepare(
     )  # fmt: skip
 
 
-def _models(
+def models_of(
     settings: RunSettings, schema: Schema, state: State | None, stack: contextlib.ExitStack,
     options: dict[str, Any],
 ) -> Models | Keyed:  # fmt: skip
@@ -169,7 +171,16 @@ def _continued(name: str, reading: Reading, state: State | None) -> Source:
     source = opened(name, reading, memo, state.last.position)
     if memo is None:
         state.note("memo", source.memo())
+    _note_source(name, reading, source, state)
     return source
+
+
+def _note_source(name: str, reading: Reading, source: Source, state: State) -> None:
+    """Note what is read, so that it can be read once more (`onkel replay`)."""
+    flows = source.live and not reading.follow
+    told = {"name": name if flows else os.path.abspath(name), "flows": flows}
+    if state.meta(SOURCE) != told:
+        state.note(SOURCE, told)
 
 
 def _precision(settings: RunSettings, schema: Schema, first: Block, state: State | None) -> str:

@@ -157,6 +157,13 @@ class Session:
             self._written.result()
             self._written = None
 
+    def close(self) -> None:
+        """Write what is left: for who hands over blocks one by one (`handle`), instead of `run`."""
+        try:
+            self._settle()
+        finally:
+            self._writer.shutdown()
+
     def stop(self) -> None:
         """End the run after the present block."""
         self.stopping = True

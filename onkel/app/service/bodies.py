@@ -83,6 +83,18 @@ class Question(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call
     key: Whole | str | None = None
 
 
+class Replay(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call-arg, unused-ignore]
+    """Rows, and settings that are compared over them."""
+
+    X: list[Row]
+    settings: list[dict[str, Any]] = []
+    """Of each setting, the parameters that are not the model's own."""
+    time: list[float | str] | None = None
+    keys: list[Whole | str] | None = None
+    gap: Whole = 20
+    """Alerts at most so many rows apart are one incident."""
+
+
 # Most rows are numbers alone, and are read as such first: quicker, and -0 stays what it is.
 
 
@@ -104,7 +116,15 @@ class AnyQuestion(Question, forbid_unknown_fields=True):  # type: ignore[call-ar
     x: AnyRow  # type: ignore[assignment]
 
 
-ANY: dict[type, type] = {Batch: AnyBatch, Line: AnyLine, Question: AnyQuestion}
+class AnyReplay(Replay, forbid_unknown_fields=True):  # type: ignore[call-arg, unused-ignore]
+    """Rows of any cells, and settings."""
+
+    X: list[AnyRow]  # type: ignore[assignment]
+
+
+ANY: dict[type, type] = {
+    Batch: AnyBatch, Line: AnyLine, Question: AnyQuestion, Replay: AnyReplay,
+}  # fmt: skip
 
 
 class Entry(msgspec.Struct, omit_defaults=True):  # type: ignore[call-arg, unused-ignore]

@@ -50,6 +50,42 @@ PREDICTED: Doc = {
     },
 }  # fmt: skip
 """An answer; one line per row has the same words, without the s."""
+REPLAYED: Doc = {
+    "type": "object",
+    "required": ["rows", "gap", "settings"],
+    "properties": {
+        "rows": {"type": "integer"},
+        "gap": {"type": "integer"},
+        "settings": {
+            "type": "array",
+            "description": "The model's own parameters first, then each setting beside them",
+            "items": {
+                "type": "object",
+                "required": ["name", "changed", "rows", "warmup", "alerts", "incidents"],
+                "properties": {
+                    "name": {"type": "string"},
+                    "changed": {"type": "object"},
+                    **{
+                        name: {"type": "integer"}
+                        for name in (
+                            "rows",
+                            "warmup",
+                            "alerts",
+                            "incidents",
+                            "still",
+                            "gone",
+                            "new",
+                        )
+                    },
+                    "rate_promised": {"type": ["number", "null"]},
+                    "rate_realised": {"type": ["number", "null"]},
+                    "first_gone": {"type": "array", "items": {"type": "object"}},
+                    "first_new": {"type": "array", "items": {"type": "object"}},
+                },
+            },
+        },
+    },
+}
 _NAME: Doc = {
     "name": "name", "in": "path", "required": True,
     "schema": {"type": "string", "pattern": f"^{NAME.pattern}$"},
@@ -91,7 +127,7 @@ def document(limits: Limits) -> Doc:
     Examples
     --------
     >>> len(document(Limits())["paths"])
-    13
+    14
     """
     return {
         "openapi": "3.1.0",
@@ -106,7 +142,7 @@ def document(limits: Limits) -> Doc:
         },
         "paths": _paths(),
         "components": {
-            "schemas": {**_schemas(), "Error": ERROR, "Predicted": PREDICTED},
+            "schemas": {**_schemas(), "Error": ERROR, "Predicted": PREDICTED, "Replayed": REPLAYED},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{}, {"token": []}],
@@ -154,6 +190,11 @@ def _paths() -> Doc:
             "Predict each row, then learn it", ["Batch", "Line"], batch, "Predicted"
         ),
         "/models/{name}/explain": _post("Say why one row gets its score", ["Question"]),
+        "/models/{name}/replay": _post(
+            "Compare settings over rows, with new models: which alerts would have come?",
+            ["Replay"],
+            found="Replayed",
+        ),
         "/models/{name}/keys": {
             "parameters": [_NAME],
             "get": _operation(

@@ -18,8 +18,8 @@ from onkel.app.http.counts import Requests
 from onkel.app.http.encoding import encode
 from onkel.app.http.problems import Problem, busy
 from onkel.app.live.page import Page
-from onkel.app.service import bodies, calls, codec, fleets, metrics, tables
-from onkel.app.service.bodies import AnyBatch, Batch, Create, Entry, Question
+from onkel.app.service import bodies, calls, codec, comparing, fleets, metrics, tables
+from onkel.app.service.bodies import AnyBatch, Batch, Create, Entry, Question, Replay
 from onkel.app.service.engine import Engine
 from onkel.app.service.keys import Remembered
 from onkel.app.service.openapi import document
@@ -44,6 +44,7 @@ class Api:
         self.limits = engine.limits
         self._large = asyncio.Semaphore(4)  # bodies in the reading at once, for memory's sake
         self._files = asyncio.Semaphore(4)  # and files in the sending
+        self._replaying = asyncio.Lock()  # one replay at a time: it learns for nobody's sake
 
     def routes(self) -> list[Route]:
         """Return path, handler and method of everything."""
@@ -60,6 +61,7 @@ class Api:
             ("POST", f"{model}/predict", self.predict),
             ("POST", f"{model}/predict-then-learn", self.learn),
             ("POST", f"{model}/explain", self.explain),
+            ("POST", f"{model}/replay", self.replay),
             ("GET", f"{model}/keys", self.keys),
             ("GET", f"{model}/key", self.key),
             ("POST", f"{model}/forget", self.forget),
@@ -191,6 +193,25 @@ class Api:
             return calls.explain(est, entry, asked.top, asked.target, asked.key)
 
         return _json(await self._wait(self.engine.ask(slot, call)))
+
+    async def replay(self, request: Request) -> Response:
+        """Compare settings over rows, with models that are new: this one does not change."""
+        slot = self._slot(request)
+        body = await self._body(request)
+        _need_json(request)
+        if self._replaying.locked():
+            raise busy("busy", "Another replay is being made; one is, at a time.")
+        async with self._replaying:
+            found = await self._apart(lambda: self._compared(slot, body))
+        return _json(found)
+
+    def _compared(self, slot: Slot, body: bytes) -> dict[str, Any]:
+        """Return what settings make of rows; called where it holds up nobody."""
+        asked = bodies.read_rows(Replay, body, tables.is_mixed(slot.estimator))
+        kind: type[Any] = Batch if type(asked) is Replay else AnyBatch
+        entry = self._checked(kind(asked.X, time=asked.time, keys=asked.keys), "replay", slot)
+        ready = comparing.Trial.of(slot, entry, asked.settings, asked.gap, self.limits)
+        return ready.run()
 
     # -- keys ----------------------------------------------------------------------------------
 

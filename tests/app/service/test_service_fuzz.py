@@ -76,6 +76,8 @@ GOOD = {
     "Line": {"x": [1.0, 2.0], "y": 1.0, "weight": 1.0, "key": "a"},
     "Question": {"x": [1.0, 2.0], "top": 5, "key": 3},
     "Forget": {"keys": ["a", 3]},
+    "Replay": {"X": [[1.0, 2.0], [3.0, 4.0]], "settings": [{"nu": 0.1, "recent": 5}], "gap": 5,
+               "time": [1.0, "2026-10-01"], "keys": ["a", 3]},
     "Create": {"name": "new", "kind": "KernelClassifier", "features": ["a"],
                "parameters": {"kernel": {"name": "gaussian", "gamma": 0.5}, "recent": 5,
                               "class_weight": {"a": 2.0}}},
