@@ -16,6 +16,7 @@ from onkel.app.options import (
     detect_options,
     learn_options,
     model_options,
+    notify_options,
     replay_options,
     run_options,
     series_options,
@@ -62,7 +63,9 @@ def _run(task: str, source: str, options: dict[str, Any]) -> None:
 
 @main.command(cls=Teaching, context_settings=_SHOWN)
 @click.argument("source")
-@with_options(source_options, detect_options, series_options, model_options, run_options)
+@with_options(
+    source_options, detect_options, series_options, model_options, run_options, notify_options
+)
 def detect(source: str, **options: Any) -> None:
     """Raise alerts on rows that are new, at a rate that you choose.
 
@@ -76,6 +79,7 @@ def detect(source: str, **options: Any) -> None:
     onkel detect readings.csv --dry-run              what would be learned from?
     onkel detect /var/log/app.jsonl --follow --state run/ -o alerts.jsonl
     onkel detect trips.parquet --key vehicle --time at --memory 12h --state run/
+    onkel detect app.jsonl --follow --state run/ --notify https://example.org/hook
 
     Each line of the output has the row's number (from 0), p (a usual row as unusual comes once in
     1/p), score (log p), threshold, rank (the share of recent scores that were as low) and a

@@ -121,7 +121,7 @@ def _fitting(file: str, name: str, entry: Any, option: click.Option) -> Any:
         fits, wanted = number and isinstance(entry, int), "a whole number"
     elif isinstance(kind, click.types.FloatParamType):
         fits, wanted = number, "a number"
-    elif name in ("memory", "dashboard", "lags", "season", "pending"):
+    elif name in ("memory", "dashboard", "metrics", "lags", "season", "pending"):
         fits, wanted, entry = number or isinstance(entry, str), "a number or a text", str(entry)
     else:
         fits, wanted = isinstance(entry, str), "a text"
@@ -144,6 +144,7 @@ SOURCE = "Source"
 MODEL = "Model"
 OUTPUT = "Output"
 STATE = "State"
+NOTIFY = "Notify"
 _FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow", "libsvm")
 
 source_options: list[Wrap] = [
@@ -285,6 +286,9 @@ run_options: list[Wrap] = [
     _option(OUTPUT, "--dashboard", metavar="[HOST:]PORT",
             help="Show the run on a live page, such as http://127.0.0.1:8080; 0 takes a free port. "
             "This machine only."),
+    _option(OUTPUT, "--metrics", metavar="[HOST:]PORT",
+            help="Counters for Prometheus at http://127.0.0.1:PORT/metrics; 0 takes a free port. "
+            "This machine only. A --dashboard has them at /metrics as well."),
     _option(OUTPUT, "--json", "as_json", is_flag=True, help="The summary as JSON."),
     _option(OUTPUT, "--quiet", "-q", is_flag=True, help="No progress, no summary, no warnings."),
     _option(OUTPUT, "--dry-run", is_flag=True,
@@ -308,6 +312,28 @@ run_options: list[Wrap] = [
             help="Take settings from a TOML file: names as here, without the dashes."),
 ]  # fmt: skip
 
+notify_options: list[Wrap] = [
+    _option(NOTIFY, "--notify", metavar="URL",
+            help="Send each alert there as JSON (POST), again and again until it is taken. With "
+            "--state nothing is lost when the run or the receiver dies. Unless this or "
+            "--notify-command is given, nothing is sent."),
+    _option(NOTIFY, "--notify-command", metavar="CMD",
+            help="Run a program for each alert, JSON on its standard input and ONKEL_… in its "
+            "environment; no shell reads the line. Another exit code than 0: again."),
+    _option(NOTIFY, "--notify-format", type=click.Choice(["json", "alertmanager"]),
+            help="Of what is sent: json (unless told), or what Alertmanager takes at "
+            "/api/v2/alerts."),
+    _option(NOTIFY, "--notify-secret-file", type=Named(exists=True, dir_okay=False),
+            metavar="FILE", help="Holds a secret that signs what goes to the URL, as Standard "
+            "Webhooks has it: whsec_ and base64, or any text of at least 16 bytes."),
+    _option(NOTIFY, "--notify-give-up", metavar="DURATION",
+            help="An alert that could not be delivered for so long is lost, and told of: 1d."),
+    _option(NOTIFY, "--notify-timeout", type=click.FloatRange(0, min_open=True), default=10.0,
+            show_default=True, metavar="SECONDS",
+            help="For one attempt; a command is killed then."),
+    _option(NOTIFY, "--notify-wait", type=click.FloatRange(0), default=5.0, show_default=True,
+            metavar="SECONDS", help="At the end, for so long without a delivery."),
+]  # fmt: skip
 
 _LIMITS: dict[str, tuple[type, str]] = {
     "body-bytes": (int, "Bytes of one request: 16 MiB."),
@@ -341,6 +367,7 @@ serve_options: list[Wrap] = [
             help="0 takes a free one."),
     _option("Address", "--token-file", type=Named(exists=True, dir_okay=False),
             metavar="FILE", help="Holds what clients must send: Authorization: Bearer TOKEN."),
+    *notify_options,
     *(_option("Limits", f"--{name}", type=kind, metavar="N", help=text)
       for name, (kind, text) in _LIMITS.items()),
 ]  # fmt: skip

@@ -98,9 +98,11 @@ class BaseDetector(Estimator):
         score, decision = scores[:, 0], scores[:, 0] - limits[:, 0]
         live = inputs.weights_of(sample_weight, len(scores)) > 0
         if output == "rank":
-            return _ranks(known or RecentScores(self.recent_.size), score, live)
+            return ranks_before(known or RecentScores(self.recent_.size), score, live)
         if output == "p":
-            return self._p(score, lambda: _ranks(known or RecentScores(self.recent), score, live))
+            return self._p(
+                score, lambda: ranks_before(known or RecentScores(self.recent), score, live)
+            )
         if output in ("score", "decision"):
             return score if output == "score" else decision
         ready = before + np.cumsum(live) - live >= self.warmup_
@@ -431,7 +433,7 @@ def so_far(learner: Learner) -> Array:
     return learner.state[0, [Field.WEIGHT, Field.ALERTS, Field.ALERT]].copy()
 
 
-def _ranks(recent: RecentScores, scores: Array, live: Array) -> Array:
+def ranks_before(recent: RecentScores, scores: Array, live: Array) -> Array:
     """Return ranks before each row; rows of weight 0 are looked at, not remembered."""
     if live.all():
         return recent.update(scores)

@@ -7,7 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.alerting import RecentScores
 from onkel.estimators import inside
+from onkel.estimators.detector import ranks_before
+from onkel.inputs import weights_of
 from onkel.judge.marks import Marks, marks_of_labels, marks_of_numbers
 from onkel.judge.ranks import ranks_at
 from onkel.judge.reasons import Asked
@@ -108,13 +111,17 @@ def answer(
 
 
 def _novelty(model: Any, X: Any, output: str, explain: float, how: dict[str, Any]) -> Answer:
-    if output == "rank" or (output == "p" and not model.tells_p):
-        return Answer(model.predict_then_learn(X, output=output, **how), {})
+    ranked = output == "rank" or (output == "p" and not model.tells_p)
+    known = model.recent_.copy() if ranked and model.__sklearn_is_fitted__() else None
     asked = _asked(model, X, explain, how) if explain else None
     score, limit, alert = judgement(model, X, None if asked is None else asked.heard, **how)
     marks = Marks(score, limit, alert)
     if asked is not None:
         marks.why = lambda: _why(asked, score, limit, alert)
+    if ranked:  # which rows are alerts does not hang on the question
+        live = weights_of(how.get("sample_weight"), len(score)) > 0
+        before = known or RecentScores(model.recent_.size)
+        return Answer(ranks_before(before, score, live), {}, marks)
     if output == "prediction":
         return Answer(np.where(alert, -1, 1), {}, marks)
     if output == "p":

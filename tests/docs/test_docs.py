@@ -35,6 +35,7 @@ NEEDS = {
     "from_sklearn": "sklearn",
     "service": "starlette",
     "command_line": "click",
+    "delivery": "click",
     "rows": "click",
     "replay": "click",
     "spark": "pyspark",

@@ -13,6 +13,7 @@ import pytest
 
 from onkel import (
     Classifier,
+    Detector,
     KernelClassifier,
     KernelRegressor,
     LinearRegressor,
@@ -417,3 +418,22 @@ def test_its_import_is_light():
         [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True
     )
     assert done.stdout.strip() == "set()", done.stderr
+
+
+@pytest.mark.parametrize("kind", [Detector, NoveltyDetector])
+@pytest.mark.parametrize("output", OUTPUTS["novelty"])
+def test_which_rows_are_alerts_does_not_hang_on_the_question(rng, X, kind, output):
+    """What is answered is the library's; what is marked is the same whatever is asked for."""
+    given = {"nu": 0.1, "warmup": 50, "recent": 40}
+    one, plain, twin = (kind(**given) for _ in range(3))
+    weight = rng.integers(0, 3, 300).astype(float)
+    for part in (slice(0, 1), slice(1, 180), slice(180, 300)):
+        how = {} if part.start == 1 else {"sample_weight": weight[part]}
+        found = answer(one, X[part], output=output, **how)
+        marks = answer(plain, X[part], **how).marks
+        np.testing.assert_array_equal(
+            found.values, twin.predict_then_learn(X[part], output=output, **how)
+        )
+        np.testing.assert_array_equal(found.marks.mark, marks.mark)
+        np.testing.assert_array_equal(found.marks.value, marks.value)
+    assert marks.mark.any()

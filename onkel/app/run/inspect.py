@@ -17,7 +17,7 @@ from onkel.app.run.settings import RunSettings
 from onkel.app.run.tables import by_kind
 from onkel.streams.sources import Schema
 
-_APART = ("settings", "model", "outputs", "position", "problem", "columns")
+_APART = ("settings", "model", "outputs", "position", "problem", "columns", "undelivered")
 _LATE = ("answered", "waiting", "expired", "delay_rows_mean", "delay_seconds_mean", "ask_in_words")
 _SHOWN = (*_LATE, "in_words", "terms", "threshold", "kernel", "memory", "bytes")
 
@@ -59,6 +59,8 @@ def _told(state: State) -> dict[str, Any]:
         "models": len(places), "bytes": sum(p.length for p in places.values()),
         "settings": settings, "columns": _columns(state.meta("memo")),
     }  # fmt: skip
+    if waiting := state.messages_waiting():
+        told["undelivered"] = waiting
     if whole is not None and len(places) == 1:
         told["model"] = _model(state, places)
     if wrong:
@@ -88,6 +90,8 @@ def as_json(found: dict[str, Any]) -> str:
 def as_text(found: dict[str, Any]) -> str:
     """Return the most important numbers, one per line."""
     rows = {n: v for n, v in found.items() if n not in _APART}
+    waiting = found.get("undelivered", {})
+    rows |= {f"undelivered: {target}": count for target, count in waiting.items()}
     rows |= {f"columns: {kind}": ", ".join(names) for kind, names in found["columns"].items()}
     position = found["position"] or {}
     rows |= {f"position: {n}": position[n] for n in ("row", "line", "offset") if n in position}

@@ -71,6 +71,8 @@ def told(summary: dict[str, Any]) -> list[str]:
     if summary.get("coverage_realised") is not None:
         promised = f"{summary['coverage_promised']:.3g}"
         words.append(f"coverage {summary['coverage_realised']:.3g} (promised {promised})")
+    for target, found in summary.get("deliveries", {}).items():
+        words.append(f"{found['delivered']:,} delivered ({target})")
     return words
 
 

@@ -21,6 +21,7 @@ from onkel.app.run.counters import FIRST, Counters
 from onkel.app.run.counting import Counting, Finish
 from onkel.app.run.fleets import NOTE, FleetAlerts, Keyed
 from onkel.app.run.ledger import Checkpoint
+from onkel.app.run.notices import Notices
 from onkel.app.run.outputs import FileSink, Sink, header, lines
 from onkel.app.run.pending import counting_of, estimator_of
 from onkel.app.run.series import parted
@@ -69,6 +70,8 @@ class Session:
         Called with the session after each block, and when nothing came for a moment.
     hints : list of str
         What a person should be told of the first rows.
+    notices : Notices, optional
+        Brings alerts to where they are wanted.
     """
 
     settings: RunSettings
@@ -82,6 +85,7 @@ class Session:
     idle: float | None = None
     watchers: list[Callable[[Session], None]] = field(default_factory=list)
     hints: list[str] = field(default_factory=list)
+    notices: Notices | None = None
     stopping: bool = False
     last: tuple[Block, dict[str, Any]] | None = None
     """The latest block and what came of it, for who watches."""
@@ -178,7 +182,11 @@ class Session:
             self.state.note(NOTE, self.models.note())
         files = self.sinks.files()
         lengths, ends = {f.name: f.sync() for f in files}, {f.name: f.end() for f in files}
-        self.state.commit(Checkpoint(self._position, self.counters.to_dict(), lengths, ends))
+        checkpoint = Checkpoint(self._position, self.counters.to_dict(), lengths, ends)
+        if self.notices is None:
+            self.state.commit(checkpoint)
+        else:
+            self.notices.commit(checkpoint)
         now = time.monotonic()
         self._pause = SHARE * (now - begun) if now - begun > LONG else 0.0
         self._saved, self._dirty = now, False
@@ -208,6 +216,8 @@ class Session:
         self.counters.examples += int(block.known.sum())
         if columns:
             self._write(block, columns)
+            if self.notices is not None:
+                self.notices.add(block, columns, self.source.schema.features)
             self.counters.history.add(block.first, self.counting.sums(columns))
             last = block.first + block.count - 1  # the weights are those after the block
             self.counters.history.add(last, self.counting.weights())
@@ -267,6 +277,8 @@ class Session:
         found = self.counters.summary(self.settings.task, self.settings.promised)
         if self.settings.tells_p:
             found["rate_promised_of"] = "usual rows"
+        if self.notices is not None:
+            found["deliveries"] = self.notices.summary()
         return found
 
     def closing(self) -> dict[str, Any]:

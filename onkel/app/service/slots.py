@@ -65,6 +65,11 @@ class Slot:
         self.examples = 0
         """Since the service started; so are `alerts`."""
         self.alerts = 0
+        self.promised: float | None = None
+        """Rate of alerts, or of targets outside; `realised` is what came of it, of late."""
+        self.realised: float | None = None
+        self.heard = time.monotonic()
+        """When the last example came."""
         self.weights: dict[str, float] = {}
         """Of a self-tuning model's members, by their names; of late."""
         self.logged = 0

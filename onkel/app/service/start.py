@@ -47,6 +47,8 @@ class Start:
         state, models, start = self.keeper.state, self.models, self.keeper.log_start
         models.next_id, models.settled = state.meta("next_id", 1), state.meta("settled", 0)
         self._notes.add(state.log.recover(start))
+        if self.keeper.notices is not None:
+            self.keeper.notices.begin(state.log.next)
         for answer in state.answers():
             self.keeper.keys.add(answer, saved=True)
         for saved in state.models():

@@ -110,6 +110,7 @@ class Watch:
             self.forgot(slot, entry.keys or [])
             return
         slot.examples += len(rows)
+        slot.heard = time.monotonic()
         slot.alerts += 0 if judged.mark is None else int(np.count_nonzero(judged.mark))
         watched = self._watched.get(slot.spec.id)
         if watched is None or slot.gone:
@@ -184,6 +185,7 @@ class Watch:
             realised = float(np.mean(realised))
         if report["mistakes"] is not None:
             promised, realised = None, report["mistakes"] / max(report["t"], 1)
+        slot.promised, slot.realised = promised, realised
         return {
             "t": report["t"], "terms": report["terms"], "promised": promised,
             "realised": realised, "mistakes": report["mistakes"], "bytes": report["bytes"],
