@@ -319,11 +319,15 @@ class Incidents:
         self._late: deque[_Place] = deque()
         """Where its alerts were, of late."""
 
+    def __len__(self) -> int:
+        """Number of incidents that may still go on."""
+        return len(self._open) + (self._wide is not None)
+
     @property
     def open(self) -> list[Incident]:
         """The incidents that may still go on, as they are now."""
-        tracks = [*self._open.values(), *([] if self._wide is None else [self._wide])]
-        return sorted((t.incident.copy() for t in tracks), key=lambda found: found.number)
+        found = (track.incident.copy() for track in self._tracks())
+        return sorted(found, key=lambda one: one.number)
 
     @property
     def count(self) -> int:

@@ -74,6 +74,10 @@ def _check(settings: RunSettings, options: dict[str, Any]) -> None:
         raise UsageProblem(
             f"--memory {settings.memory} goes by the clock: name its column, --time COL."
         )
+    if isinstance(settings.gap, str) and options["time"] is None:
+        raise UsageProblem(
+            f"--incident-gap {settings.gap} goes by the clock: name its column, --time COL."
+        )
     _check_season(settings, options)
     if options["dashboard"] is not None:
         address_of(options["dashboard"])
@@ -100,6 +104,9 @@ def _check_paths(source: str, options: dict[str, Any]) -> None:
     """Raise if what is read would be written over, or two things to one file."""
     written = {"--output": options["output"], "--report": options["report"]}
     written["--dead-letters"] = dead_path(options)
+    written["--incidents"] = options.get("incidents")
+    if options.get("incidents") == "-":
+        raise UsageProblem("--incidents is a file: standard output is for results.")
     if options["dead_letters"] == "-":
         raise UsageProblem("--dead-letters is a file: standard output is for results.")
     seen = {_same(source): "the source"}

@@ -135,7 +135,7 @@ _SUMMED = ("rows", "shown", "alerts", "score", "threshold", "mistakes", "error",
 
 def _plots(session: Session) -> dict[str, tuple[str, str, Drawing]]:
     history = session.counters.history
-    sums = {name: np.array([s.get(name, 0.0) for s in history.sums]) for name in _SUMMED}
+    sums = {name: history.column(name) for name in _SUMMED}
     there = sums["rows"] > 0
     row = (np.arange(len(there)) * history.width + sums["rows"] / 2)[there]
     sums = {name: values[there] for name, values in sums.items()}
