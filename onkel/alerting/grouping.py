@@ -106,8 +106,8 @@ class Incident:
         self._drive(((j, 1.0, z) for j, z in alert.far))
 
     def take_in(self, other: Incident) -> None:
-        """Take the alerts of a later or equally old incident in."""
-        if not self.count:
+        """Take the alerts of another incident in."""
+        if not self.count or other.start < self.start:
             self.start, self.began, self.stamps[0] = other.start, other.began, other.stamps[0]
         if other.end >= self.end:
             self.end, self.ended, self.stamps[1] = other.end, other.ended, other.stamps[1]
@@ -181,7 +181,7 @@ class Grouped:
 
 
 class _Place(NamedTuple):
-    """Where a key had an alert, and the number of the incident that it began."""
+    """Where a key had an alert, and the number of its incident: less than 0 if that is older."""
 
     row: int
     now: float | None
@@ -279,10 +279,12 @@ class Incidents:
     -----
     With keys, "at once" is within the last `n` rows, n being the number of keys so far (20 at
     least), and with a gap by the clock not longer ago than that. If within them so many keys have
-    begun an incident that :func:`~onkel.alerting.crowds.is_crowd`, an incident of many keys opens
-    and takes theirs in. From then on alerts of keys without an incident of their own are its. It
-    closes when a gap has passed since its alerts were last so many at once (in rows: of all keys,
-    two rows of each at least). A key whose incident is older than that keeps its own.
+    begun to alert (after none of their alerts was at once) that it is a crowd
+    (:func:`~onkel.alerting.crowds.is_crowd`), an incident of many keys opens and takes theirs in.
+    (A key that goes on with an older one keeps that.) From then on the alerts of every key that
+    begins to alert are its. It closes when a gap has passed since
+    its alerts were last those of so many keys at once (in rows: of all keys, two rows of each at
+    least).
 
     Times may run backwards: the latest so far is the clock.
 
@@ -498,26 +500,32 @@ class Incidents:
         key = alert.key
         assert key is not None
         track = self._open.get(key)
-        if track is not None:
-            self._open.move_to_end(key)
-            return self._add(track, alert, row, now, events)
-        if self._wide is None and not self._gather(key, row, now, events):
-            self._begun.append(_Place(row, now, key, self.opened + 1))
-            return self._add(self._opened(key), alert, row, now, events)
-        return self._add_wide(alert, row, now, events)
+        begins = track is None or track.row <= self._horizon
+        if begins and (self._wide is not None or self._gather(row, now, events)):
+            if track is not None:  # it had been quiet, and what comes now is something else
+                self._close(self._open.pop(key), events)
+            return self._add_wide(alert, row, now, events)
+        if begins:
+            number = self.opened + 1 if track is None else -track.incident.number
+            self._begun.append(_Place(row, now, key, number))
+        track = track or self._opened(key)
+        self._open.move_to_end(key)
+        return self._add(track, alert, row, now, events)
 
-    def _gather(self, key: Key, row: int, now: float | None, events: list[Event]) -> bool:
+    def _gather(self, row: int, now: float | None, events: list[Event]) -> bool:
         """Open an incident of many keys, if one more that begins to alert makes them a crowd."""
         self._forget(self._begun, now)
         if self.rate is None:
             return False
-        there = [place for place in self._begun if self._number(place.key) == place.number]
+        there = [place for place in self._begun if self._number(place.key) == abs(place.number)]
         if not is_crowd(len(there) + 1, row - self._horizon, self.rate):
             return False
         self.opened += 1
         self._wide = _Track(Incident(self.opened, wide=True))
         for place in there:
-            self._take_in(place, events)
+            if place.number > 0:
+                self._take_in(self._open[place.key], events)
+        self._late.extend(there)
         self._begun.clear()
         return True
 
@@ -525,12 +533,12 @@ class Incidents:
         track = self._open.get(key)
         return 0 if track is None else track.incident.number
 
-    def _take_in(self, place: _Place, events: list[Event]) -> None:
+    def _take_in(self, track: _Track, events: list[Event]) -> None:
         assert self._wide is not None
-        one = self._open.pop(place.key).incident
+        one = track.incident
+        del self._open[one.key]
         one.open, one.into = False, self._wide.incident.number
         self._wide.incident.take_in(one)
-        self._late.append(place)
         self.joined += 1
         events.append(Event("joined", one))
 

@@ -88,31 +88,39 @@ def incidents(alerts, values, gap=None, span=None, times=None, keys=None, rate=N
             continue
         late = [j for j in range(horizon + 1, i) if span is None or clock(i) - clock(j) <= span]
         own = [one for one in found if one["key"] == keys[i] and not one["wide"]]
-        if own and not is_over(own[-1], i):
-            own[-1]["rows"].append(i)
-            own[-1]["last"] = i
+        mine = own[-1] if own and not is_over(own[-1], i) else None
+        if mine and mine["last"] > horizon:
+            mine["rows"].append(i)
+            mine["last"] = i
             continue
         wide = [one for one in found if one["wide"] and not one["closed"]]
         if not wide and rate is not None and keys[i] is not None:
-            begun = [one for one in found if one["rows"][0] in late and is_on(one, i)]
+            begun = [one for one in found if one["place"] in late and is_on(one, i)]
             if is_crowd(len(begun) + 1, i - horizon, rate):
                 number = 1 + len(found)
-                rows = [row for one in begun for row in one["rows"]]
-                for one in begun:
+                new = [one for one in begun if one["place"] == one["rows"][0]]
+                rows = [row for one in new for row in one["rows"]]
+                for one in new:
                     one["into"] = number
                 wide = [_incident(number, None, rows, True)]
-                wide[0]["places"] = [one["rows"][0] for one in begun]
+                wide[0]["places"] = [one["place"] for one in begun]
                 found += wide
         if wide:
             one = wide[0]
             new = one["last"] is None
+            if mine:
+                mine["closed"] = True
             one["rows"].append(i)
             one["places"].append(i)
             of_late = {keys[j] for j in one["places"] if j in late or j == i}
             if new or is_crowd(len(of_late), i - horizon, rate):
                 one["last"], one["known"] = i, max(known, 1)
             continue
-        found.append(_incident(1 + len(found), keys[i], [i], False))
+        if mine is None:
+            mine = _incident(1 + len(found), keys[i], [], False)
+            found.append(mine)
+        mine["rows"].append(i)
+        mine["last"] = mine["place"] = i
     for one in found:
         one["peak"] = min(values[j] for j in one["rows"])
         one["peak_at"] = next(j for j in sorted(one["rows"]) if values[j] == one["peak"])
@@ -120,8 +128,7 @@ def incidents(alerts, values, gap=None, span=None, times=None, keys=None, rate=N
 
 
 def _incident(number, key, rows, wide):
-    last = rows[-1] if rows and not wide else None
     return {
-        "number": number, "key": key, "rows": rows, "wide": wide, "into": None, "last": last,
-        "closed": False, "known": 1,
+        "number": number, "key": key, "rows": rows, "wide": wide, "into": None, "last": None,
+        "closed": False, "known": 1, "place": None,
     }  # fmt: skip

@@ -23,8 +23,8 @@ ENOUGH = 30
 """Before so many rows nothing is far from its mean."""
 NAMES = 20
 """Keys of an incident that are named, those with most alerts first."""
-LATEST = 100
-"""Incidents that a state remembers, for its report and its page."""
+REMEMBERED = 200
+"""Incidents that are over and remembered for the report and the page: those with most alerts."""
 
 
 class Grouping:
@@ -42,8 +42,8 @@ class Grouping:
         self.groups = Incidents(settings.gap, settings.promised)
         self.pause = CoolDown(settings.cool_down)
         self.moments = _moments(len(features))
-        self.latest: list[dict[str, Any]] = []
-        """What was told of the latest that are over, oldest first."""
+        self.largest: list[dict[str, Any]] = []
+        """What was told of those that are over and had most alerts, oldest first."""
 
     def __call__(self, block: Block, columns: dict[str, Any]) -> tuple[dict[str, Any], list[Event]]:
         """Take what came of a block; return columns more, and what happened to incidents."""
@@ -56,10 +56,22 @@ class Grouping:
             alert, self._values(columns, alert), block.time, block.keys, far=far, shown=shown,
             rows=block.rows, stamps=block.stamps, ids=columns.get("alert_id"),
         )  # fmt: skip
-        over = [self.told(e.incident) for e in found.events if e.what == "closed"]
-        self.latest = [*self.latest, *over][-LATEST:]
+        for event in found.events:
+            if event.what == "closed":
+                self._remember(self._drawn(event.incident))
         numbers = [number or None for number in found.numbers.tolist()]
         return {"incident": numbers, "held_back": alert & ~shown}, found.events
+
+    def _remember(self, told: dict[str, Any]) -> None:
+        """Remember an incident that is over; of too many the smallest is forgotten."""
+        self.largest.append(told)
+        if len(self.largest) > REMEMBERED:
+            self.largest.remove(min(self.largest, key=lambda one: (one["alerts"], one["incident"])))
+
+    def _drawn(self, one: Incident) -> dict[str, Any]:
+        """Return what is told, and where it lies on an axis of times."""
+        more = {"began": one.began, "ended": one.ended, "lasted": lasting(one), "wide": one.wide}
+        return {**self.told(one), **more}
 
     def _values(self, columns: dict[str, Any], alert: Array) -> Array:
         """Return how low rows are: log p, or how far below the threshold."""
@@ -85,7 +97,7 @@ class Grouping:
     @property
     def open(self) -> list[dict[str, Any]]:
         """What can be told of the incidents that are open, oldest first."""
-        return [self.told(one) for one in self.groups.open]
+        return [self._drawn(one) for one in self.groups.open]
 
     # -- words -----------------------------------------------------------------------------------
 
@@ -118,17 +130,19 @@ class Grouping:
     def _words(self, one: Incident) -> str:
         if one.into is not None:
             return f"It is part of incident {one.into}, of many keys at once."
-        return " ".join([_extent(one), *self._peak(one), self._driven(one)])
+        return f"{_extent(one)}{self._peak(one)}. {self._driven(one)}"
 
-    def _peak(self, one: Incident) -> list[str]:
+    def _peak(self, one: Incident) -> str:
         if not self.settings.tells_p:
-            return []
-        return [f"The most unusual row, {one.peak_at:,}, is {one_in(one.peak)}."]
+            return ""
+        if one.count == 1:
+            return f", {one_in(one.peak)}"
+        return f"; the most unusual, {one_in(one.peak)}, at row {one.peak_at:,}"
 
     def _driven(self, one: Incident) -> str:
         parts = [
-            f"{self.features[j]} up to {abs(z):.3g} spreads {'above' if z > 0 else 'below'} its "
-            f"mean{_in_alerts(count, one.count)}"
+            f"{self.features[j]} {'up to ' * (count > 1)}{abs(z):.3g} spreads "
+            f"{'above' if z > 0 else 'below'} its mean{_in_alerts(count, one.count)}"
             for j, count, z in one.drivers(3)
         ]
         if not parts:
@@ -142,7 +156,7 @@ class Grouping:
         moments = {name: values.tolist() for name, values in self.moments.dump().items()}
         return {
             "groups": self.groups.dump(), "left": self.pause.left, "paused": self.pause.paused,
-            "moments": moments, "latest": self.latest,
+            "moments": moments, "largest": self.largest,
         }  # fmt: skip
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -151,7 +165,7 @@ class Grouping:
         self.pause.left, self.pause.paused = saved["left"], dict(saved["paused"])
         held = {name: np.array(values, float) for name, values in saved["moments"].items()}
         self.moments.restore(Saved(held, "incidents."), len(self.features))
-        self.latest = [*saved["latest"]]
+        self.largest = [*saved["largest"]]
 
 
 def _moments(columns: int) -> Moments:
@@ -168,15 +182,15 @@ def _extent(one: Incident) -> str:
     elif one.key is not None:
         alerts += f" of key {one.key}"
     if one.count == 1:
-        return f"{alerts} at row {one.start:,}."
-    return f"{alerts} in {lasting(one)}."
+        return f"{alerts} at row {one.start:,}"
+    return f"{alerts} in {lasting(one)}"
 
 
 def lasting(one: Incident) -> str:
     """Return how long an incident has lasted: by the clock, if that is known."""
     if one.duration is None or one.duration <= 0:
-        return f"{one.rows:,} rows"
-    return f"{span(one.duration)}"
+        return f"{one.rows:,} row{'s' * (one.rows != 1)}"
+    return span(one.duration)
 
 
 def span(duration: float) -> str:
@@ -194,7 +208,9 @@ def span(duration: float) -> str:
 
 
 def _in_alerts(count: int, of: int) -> str:
-    return "" if of == 1 else f" (in {count:,} of them)"
+    if of == 1:
+        return ""
+    return " (in all of them)" if count == of else f" (in {count:,} of them)"
 
 
 def lines(grouping: Grouping, events: list[Event]) -> bytes:
