@@ -8,6 +8,7 @@ them in; it lasts as long as they are so many.
 
 from __future__ import annotations
 
+import heapq
 import zlib
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -328,8 +329,12 @@ class Incidents:
     @property
     def open(self) -> list[Incident]:
         """The incidents that may still go on, as they are now."""
-        found = (track.incident.copy() for track in self._tracks())
-        return sorted(found, key=lambda one: one.number)
+        return self.newest(len(self))[::-1]
+
+    def newest(self, count: int) -> list[Incident]:
+        """Return so many of those that may still go on, the newest first."""
+        number = lambda track: track.incident.number  # noqa: E731
+        return [t.incident.copy() for t in heapq.nlargest(count, self._tracks(), key=number)]
 
     @property
     def count(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import shutil
 import signal
 import sqlite3
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from onkel.app.errors import OutputProblem, StateProblem, TooManyBroken, UsageProblem
-from onkel.app.live.watch import address_of, dashboard
+from onkel.app.live.watch import Live, address_of, dashboard
 from onkel.app.run import lost, target
 from onkel.app.run.dry_run import describe
 from onkel.app.run.prepare import dead_path, opened, prepare, reading_of, settings_of
@@ -52,7 +53,10 @@ def run(task: str, source: str, options: dict[str, Any]) -> int:
             reading = replace(reading, idle=options["stop_after"], stop=lambda: signals.came)
             session = prepare(stack, source, settings, reading, options)
             session.watchers += [live] if live is not None else []
-            return conduct(session, options, signals)
+            code = conduct(session, options, signals)
+            if live is not None:
+                _stay(live, session, options, signals)
+            return code
     except sqlite3.OperationalError as error:
         raise OutputProblem(f"{options['state']}: cannot be used: {error}.") from None
     except sqlite3.Error as error:
@@ -210,6 +214,20 @@ def _finish(session: Session, options: dict[str, Any], words: Callable[[], str])
     elif lost.many_unlabelled(summary):
         task, column = session.settings.task, session.source.schema.roles.target
         tell(f"onkel: {lost.unlabelled(summary, task, column)}.")
+
+
+def _stay(live: Live, session: Session, options: dict[str, Any], signals: _Stops) -> None:
+    """Keep the page of a run that is over, for a person at a terminal; or say how to look again."""
+    live.finish(session)
+    if sys.stderr.isatty() and sys.stdin is not None and sys.stdin.isatty() and not signals.came:
+        tell(f"The run is over. Its page stays at {live.url} until Ctrl-C.")
+        while not signals.came:
+            time.sleep(0.1)
+    elif not options["quiet"]:
+        again = options["state"] and f"onkel watch {shlex.quote(str(options['state']))}"
+        tell(
+            f"To look at the page again: {again or 'give the run a --state, then onkel watch DIR'}"
+        )
 
 
 def _columns() -> int:

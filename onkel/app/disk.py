@@ -166,6 +166,14 @@ else:
         return True
 
 
+def is_held(handle: int) -> bool:
+    """Whether a process has locked what is open, on a system that tells."""
+    return holder(handle) != _SOMEBODY
+
+
+_SOMEBODY = "another process"
+
+
 def holder(handle: int) -> str:
     """Return who has locked what is open, as far as it is known."""
     found = os.fstat(handle)
@@ -175,7 +183,7 @@ def holder(handle: int) -> str:
             _, kind, _, _, process, place, *_ = line.split()
             if kind == "FLOCK" and place == device and int(process) > 0:
                 return f"process {process}"
-    return "another process"
+    return _SOMEBODY
 
 
 # -- files -------------------------------------------------------------------------------------

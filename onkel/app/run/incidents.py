@@ -25,6 +25,8 @@ NAMES = 20
 """Keys of an incident that are named, those with most alerts first."""
 REMEMBERED = 200
 """Incidents that are over and remembered for the report and the page: those with most alerts."""
+LATEST = 50
+"""And so many that were the latest, for the page."""
 
 
 class Grouping:
@@ -44,6 +46,8 @@ class Grouping:
         self.moments = _moments(len(features))
         self.largest: list[dict[str, Any]] = []
         """What was told of those that are over and had most alerts, oldest first."""
+        self.latest: list[dict[str, Any]] = []
+        """What was told of the latest that are over."""
 
     def __call__(self, block: Block, columns: dict[str, Any]) -> tuple[dict[str, Any], list[Event]]:
         """Take what came of a block; return columns more, and what happened to incidents."""
@@ -64,6 +68,7 @@ class Grouping:
 
     def _remember(self, told: dict[str, Any]) -> None:
         """Remember an incident that is over; of too many the smallest is forgotten."""
+        self.latest = [*self.latest, told][-LATEST:]
         self.largest.append(told)
         if len(self.largest) > REMEMBERED:
             self.largest.remove(min(self.largest, key=lambda one: (one["alerts"], one["incident"])))
@@ -93,6 +98,11 @@ class Grouping:
             far[i] = np.where(known, z, 0.0)
         self.moments.update(X[done:])
         return far
+
+    def newest(self, most: int = 50) -> list[dict[str, Any]]:
+        """Return the newest incidents that are known, open ones first."""
+        over = sorted(self.latest, key=lambda one: -one["incident"])
+        return [*(self._drawn(one) for one in self.groups.newest(most)), *over][:most]
 
     @property
     def open(self) -> list[dict[str, Any]]:
@@ -156,7 +166,7 @@ class Grouping:
         moments = {name: values.tolist() for name, values in self.moments.dump().items()}
         return {
             "groups": self.groups.dump(), "left": self.pause.left, "paused": self.pause.paused,
-            "moments": moments, "largest": self.largest,
+            "moments": moments, "largest": self.largest, "latest": self.latest,
         }  # fmt: skip
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -165,7 +175,7 @@ class Grouping:
         self.pause.left, self.pause.paused = saved["left"], dict(saved["paused"])
         held = {name: np.array(values, float) for name, values in saved["moments"].items()}
         self.moments.restore(Saved(held, "incidents."), len(self.features))
-        self.largest = [*saved["largest"]]
+        self.largest, self.latest = [*saved["largest"]], [*saved["latest"]]
 
 
 def _moments(columns: int) -> Moments:

@@ -9,7 +9,7 @@ import numpy as np
 from onkel import judge
 from onkel.app.http.encoding import encode
 from onkel.app.http.problems import Problem
-from onkel.app.service import fleets, tables
+from onkel.app.service import fleets, marking, tables
 from onkel.app.service.bodies import Entry
 from onkel.app.service.keys import Remembered
 from onkel.app.service.specs import REFUSALS
@@ -59,7 +59,7 @@ def learn(estimator: Any, entry: Entry, names: list[str] | None, rows: Any) -> A
     y = None if task == "novelty" else _needs_y(entry)
     output = output_of(task, entry)
     try:
-        return judge.answer(estimator, X, y, output, **how)
+        return marking.answer(estimator, X, y, output, how)
     except REFUSALS as error:
         raise refused(error) from error
 

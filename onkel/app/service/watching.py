@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.app.live.board import PERIOD, Block, Board
+from onkel.app.live.board import PERIOD, REVISED, Block, Board
+from onkel.app.run.incidents import Grouping
+from onkel.app.run.settings import RunSettings
 from onkel.app.service import codec, tables
 from onkel.app.service.bodies import Entry, names_bytes
 from onkel.app.service.slots import Slot
@@ -21,11 +23,10 @@ from onkel.fleet import Fleet
 from onkel.fleet.ranking import Ranking
 from onkel.fleet.view import FleetView
 from onkel.judge import Marks, reason_of, worst
+from onkel.streams.sources import Block as Rows
 
 Array = NDArray[Any]
 
-KEYED_ALERTS = 3
-"""Of one request to a model with keys that are shown."""
 SHARE = 0.02
 """Of the time, at most, that goes into copies, and as much into reasons."""
 
@@ -71,6 +72,8 @@ class Watched:
         self.explaining = threading.Lock()
         self.ranking: Ranking | None = None
         """Of a model with keys: how they are doing, since the service started."""
+        self.grouping: Grouping | None = None
+        """Of a detector: its incidents, since the service started."""
 
 
 class Watch:
@@ -87,6 +90,8 @@ class Watch:
         watched = self._watched[slot.spec.id] = Watched(slot.spec.features)
         slot.bytes = watched.names
         self.board.begin(slot.spec.name, slot.estimator.task)
+        if slot.estimator.task == "novelty":
+            watched.grouping = grouping_of(slot)
         if isinstance(slot.estimator, Fleet):
             watched.ranking = Ranking()
             self.board.show_keys(
@@ -131,8 +136,10 @@ class Watch:
             est.task, len(rows), judged.value, judged.limit, judged.mark, X, names, numbers,
         )  # fmt: skip
         self.board.publish(slot.spec.name, block)
-        if est.task == "novelty" and judged.mark is not None and judged.mark.any():
-            self._alerts(slot, watched, entry, judged, est.t_ - len(rows), now)
+        if est.task == "novelty" and judged.mark is not None:
+            self._grouped(slot, watched, X, None, judged)
+            if judged.mark.any():
+                self._alerts(slot, watched, entry, judged, est.t_ - len(rows), now)
         self._refresh(slot, watched, now)
 
     def _publish_keys(
@@ -157,15 +164,26 @@ class Watch:
         assert judged.limit is not None and judged.mark is not None
         rare = np.exp(judged.value) if fleet.estimator.tells_p else _ranks(judged)
         watched.ranking.update(keys, rare, judged.mark)
-        for at in worst(judged.value, judged.limit, judged.mark, KEYED_ALERTS):
-            self.board.alert(
-                slot.spec.name,
-                {
-                    "t": fleet.t_ - len(keys) + at + 1, "key": keys[at],
-                    "score": float(judged.value[at]), "threshold": float(judged.limit[at]),
-                    "sentence": None, "features": [],
-                },
-            )  # fmt: skip
+        self._grouped(slot, watched, X, [str(key) for key in keys], judged)
+        self.board.tell(slot.spec.name, _told(judged, fleet.t_ - len(keys), keys))
+
+    def _grouped(
+        self, slot: Slot, watched: Watched, X: Any, keys: list[str] | None, judged: Marks
+    ) -> None:
+        """Group the alerts of a call into incidents, and show them."""
+        grouping, mark = watched.grouping, judged.mark
+        assert grouping is not None and mark is not None
+        seen = grouping.groups.seen
+        numbers = X if isinstance(X, np.ndarray) and X.dtype.kind == "f" else None
+        width = len(grouping.features)
+        if numbers is None or numbers.ndim != 2 or numbers.shape[1] != width:
+            numbers = np.full((len(mark), width), np.nan)  # a table: its numbers are not told
+        rows = np.arange(seen, seen + len(mark))
+        block = Rows(seen, len(mark), rows, numbers, {}, keys=keys)
+        columns = {"alert": mark, "score": judged.value, "threshold": judged.limit}
+        _, events = grouping(block, columns)
+        if events or mark.any():
+            self.board.show_incidents(slot.spec.name, grouping.newest())
 
     def _numbers(self, slot: Slot, watched: Watched, report: dict[str, Any]) -> dict[str, Any]:
         tally = tables.tally_bytes(slot.estimator.tally_)
@@ -196,7 +214,8 @@ class Watch:
     def _alerts(
         self, slot: Slot, watched: Watched, entry: Entry, judged: Marks, before: int, now: float
     ) -> None:
-        """Show the worst alert of the block; say why, as far as the time allows."""
+        """Show the alerts of the block; say why of the worst, as far as the time allows."""
+        self.board.tell(slot.spec.name, _told(judged, before, None))
         if not watched.reasons.due(now):
             return
         watched.reasons.spent(now, 0.0)
@@ -227,6 +246,27 @@ class Watch:
             return
         watched.copy = codec.loads(codec.dumps(slot.estimator))
         watched.copies.spent(now, time.monotonic() - now)
+
+
+def grouping_of(slot: Slot) -> Grouping:
+    """Return what groups the alerts of a model, by its promised rate."""
+    model = getattr(slot.estimator, "estimator", slot.estimator)
+    kind = "auto" if getattr(model, "tells_p", False) else "kernel"
+    names = list(slot.spec.features or [])
+    return Grouping(RunSettings("detect", model=kind, nu=float(model.nu)), names)
+
+
+def _told(judged: Marks, before: int, keys: Any) -> list[dict[str, Any]]:
+    """Return the latest alerts of a call, without reasons."""
+    assert judged.value is not None and judged.limit is not None and judged.mark is not None
+    return [
+        {
+            "t": before + at + 1, **({} if keys is None else {"key": keys[at]}),
+            "score": float(judged.value[at]), "threshold": float(judged.limit[at]),
+            "sentence": None, "features": [],
+        }
+        for at in np.flatnonzero(judged.mark)[-REVISED:].tolist()
+    ]  # fmt: skip
 
 
 def _ranks(judged: Marks) -> Array:
