@@ -27,7 +27,7 @@ from onkel.bounds.truncation import (
 )
 
 if TYPE_CHECKING:
-    from onkel.bounds.alerts import alert_budget
+    from onkel.bounds.alerts import alert_budget, precision_budget
     from onkel.bounds.coefficients import (
         coefficient_curvature,
         coefficient_excess,
@@ -78,7 +78,7 @@ __all__ = [
     "coefficient_risk_gap", "coefficient_strong_convexity", "count_bound", "fixed_share",
     "growth_start", "growth_window", "horizon_risk", "interval_misses", "log_loss", "norm_bound",
     "norma_any_step", "norma_average_risk", "norma_margin_errors", "norma_mistakes", "norma_risk",
-    "norma_risk_truncated", "projection_loss", "projection_segment_loss",
+    "norma_risk_truncated", "precision_budget", "projection_loss", "projection_segment_loss",
     "regularized_average_risk", "regularized_risk", "soft_margin_risk", "step_size",
     "truncation_age", "truncation_error",
 ]  # fmt: skip
@@ -86,6 +86,7 @@ __all__ = [
 # Learning needs the truncation only; the theorems are loaded when one is asked for.
 _WHERE = {
     "alert_budget": "onkel.bounds.alerts",
+    "precision_budget": "onkel.bounds.alerts",
     "coefficient_curvature": "onkel.bounds.coefficients",
     "coefficient_excess": "onkel.bounds.coefficients",
     "coefficient_function_norm": "onkel.bounds.coefficients",

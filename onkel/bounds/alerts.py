@@ -1,4 +1,4 @@
-"""How many alerts a level that remembers its debt can raise (:func:`alert_budget`)."""
+"""How many alerts a level that remembers its debt can raise, and how many are dismissed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 from onkel.bounds.guarantee import Guarantee, check, theorem
 
-__all__ = ["alert_budget"]
+__all__ = ["alert_budget", "precision_budget"]
 
 
 @theorem
@@ -84,3 +84,72 @@ def alert_budget(
         "forgiven": forgiven / level_rate, "unspent": unspent / level_rate,
     }  # fmt: skip
     return Guarantee("alerts", nu * trials + spent + moved, details=details)
+
+
+@theorem
+def precision_budget(
+    *, answered: int, precision: float, level_rate: float, start: float, lowest: float,
+    waiting: int = 0, unspent: float = 0.0, end: float | None = None,
+) -> Guarantee:  # fmt: skip
+    """Bound on the alerts that are dismissed, of a level that follows the answers.
+
+    ``log a <- log a + rate (1 - precision - dismissed)``, at most log high; an alert is p < a.
+
+    Summed up over T answers this is an identity, whatever the rows and whoever answers:
+
+    ``dismissed = (1 - precision) T + (log a_0 - log a_T - unspent) / rate``,
+
+    where `unspent` is what the upper limit cut off. A row whose p is below `lowest` does not come,
+    so that a level there raises no alert, and only those that wait can still be dismissed:
+
+    ``dismissed <= (1 - precision) T + log(a_0 / lowest) / rate + precision (waiting + 1)``.
+
+    Parameters
+    ----------
+    answered : int
+        T, the answers; one that was changed counts once, as it is now.
+    precision : float
+        The promised share of faults.
+    level_rate : float
+        By how much log a follows an answer.
+    start : float
+        a_0.
+    lowest : float
+        The least p of any row.
+    waiting : int
+        Alerts that may wait for an answer at once.
+    unspent : float
+        What the upper limit has cut off so far, in units of log a: counted by the run.
+    end : float, optional
+        a_T. With it the bound is the number of dismissed alerts itself.
+
+    Returns
+    -------
+    Guarantee
+        Its details have ``promised``, (1 - precision) T, and ``most``, the share that the bound
+        leaves.
+
+    Examples
+    --------
+    >>> told = precision_budget(answered=1000, precision=0.8, level_rate=0.25, start=0.01,
+    ...                         lowest=1e-12)
+    >>> told
+    Guarantee(dismissed <= 292.90...)
+    >>> told.details["promised"]
+    199.99...
+    """
+    owner = "precision_budget"
+    check(
+        owner, answered=answered, precision=precision, level_rate=level_rate, start=start,
+        lowest=lowest, waiting=waiting, unspent=unspent, end=end,
+    )  # fmt: skip
+    if start is None or not lowest <= start:
+        raise ValueError(f"{owner}: start must be a level of at least lowest; got {start!r}.")
+    promised = (1.0 - precision) * answered
+    spent = math.log(start / lowest) / level_rate + precision * (waiting + 1)
+    if end is not None:
+        spent = math.log(start / end) / level_rate
+    bound = promised + spent - unspent / level_rate
+    return Guarantee(
+        "dismissed", bound, details={"promised": promised, "most": min(bound / answered, 1.0)}
+    )

@@ -90,6 +90,12 @@ ACCEPTS: Mapping[str, Accept] = {
     "first": Accept(low=0, low_open=True, high_open=True, none=True, hint="None is -log(nu)."),
     "last": Accept(low=0, low_open=True, high_open=True, none=True,
                    hint="None bounds the misses without it."),
+    "answered": _count("It is the number of answers."),
+    "precision": Accept(low=0, low_open=True, high=1, high_open=True,
+                        hint="It is the promised share of faults, such as 0.8."),
+    "lowest": _share("No alert has a p below it."),
+    "waiting": Accept(low=0, high_open=True, whole=True,
+                      hint="It is the number of alerts that may wait for an answer at once."),
     "start": _share("None is nu.", none=True),
     "end": _share("None bounds the alerts without it.", none=True),
 }  # fmt: skip

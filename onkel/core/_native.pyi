@@ -147,8 +147,36 @@ class Chances:
 class CodeTable:
     def __init__(self, count: int, weights: Doubles, past: Doubles, marks: Doubles) -> None: ...
 
+class DensityAnswers:
+    def __init__(
+        self,
+        places: Doubles,
+        radius: Doubles,
+        strength: Doubles,
+        born: Wholes,
+        memory: float,
+        theta: float,
+        judges: bool,
+        alone: bool,
+        asked: Doubles,
+        asked_at: Wholes,
+        said: Bytes,
+        asked_count: Wholes,
+    ) -> None: ...
+
 class DensityCells:
-    def __init__(self, plan: DensityPlan, d: int, recent: int) -> None: ...
+    def __init__(
+        self,
+        plan: DensityPlan,
+        d: int,
+        recent: int,
+        kept: int,
+        memory: float,
+        start: float,
+        high: float,
+        judges: bool,
+        alone: bool,
+    ) -> None: ...
     def __len__(self) -> int: ...
     def make_room(self, count: int) -> None: ...
     @property
@@ -887,6 +915,7 @@ def condense(
 def density(
     plan: DensityPlan,
     state: DensityState,
+    answers: DensityAnswers | None,
     x: Doubles,
     weight: Doubles,
     out: Doubles,

@@ -38,7 +38,8 @@ LONE = 7
 DENSITY_HEAD = np.dtype(
     [("size", I8)]
     + [(name, I4) for name in ("version", "settled", "places", "late_places", "holds", "waits",
-                               "told", "recent_room", "recent_at", "recent_count")]
+                               "told", "recent_room", "recent_at", "recent_count",
+                               "asked_room", "answers")]
 )  # fmt: skip
 TERM_HEAD = np.dtype(
     [("size", I8), ("t", I8), ("mistakes", I8), ("clock", F8), ("refreshed", F8)]
@@ -68,13 +69,20 @@ class DensityLayout:
             ("waiting", F8, (int(h["waits"]), d)), ("history", F8, (told,)),
             ("ranked", F8, (told,)), ("recent", F8, (int(h["recent_room"]),)),
         ]  # fmt: skip
+        asked, answers = int(h["asked_room"]), int(h["answers"])
+        yield from [
+            ("asked_counts", I8, (3,)), ("theta", F8, (2,)), ("asked", F8, (asked, 3 * d + 2)),
+            ("asked_at", I8, (asked,)), ("places", F8, (answers, 5, 3, d)),
+            ("radius", F8, (answers, 3)), ("strength", F8, (answers,)), ("born", I8, (answers,)),
+            ("of", I8, (answers,)),
+        ]  # fmt: skip
         if h["settled"]:
             yield from [
                 ("center", F8, (3, d)), ("scale", F8, (3, d)), ("turn", F8, (3, ranks, d)),
                 ("z", F4, (3, d, places)), ("late_z", F4, (d, late)), ("sums", F4, (7, places)),
                 ("late_sums", F4, (2, late)),
             ]  # fmt: skip
-        yield "marks", U1, (places,)
+        yield from [("marks", U1, (places,)), ("said", U1, (asked,))]
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from onkel import core
 from onkel.core import numpy_density
+from onkel.core.answers import Answers
 from onkel.core.density_table import LEVELS, Count, Level
 
 Array = NDArray[Any]
@@ -230,11 +231,13 @@ def _more(there: int, wanted: int) -> int:
 
 
 def run(
-    plan: Plan, state: DensityState, X: Array, weight: Array | None, members: bool = False
-) -> tuple[Array, Array]:
+    plan: Plan, state: DensityState, X: Array, weight: Array | None, members: bool = False,
+    answers: Answers | None = None,
+) -> tuple[Array, Array]:  # fmt: skip
     """Judge each row, and learn it if it has a weight above 0; `state` changes in place.
 
-    Without weights nothing is learned: every row is judged as if it came next.
+    Without weights nothing is learned: every row is judged as if it came next. `answers` have a
+    say in it, and keep the rows that raise an alert.
 
     Returns
     -------
@@ -254,25 +257,29 @@ def run(
         rows, heavy = X[part], none if weight is None else weight[part]
         if weight is not None:
             state.make_room(plan, len(rows))
-        _call(plan, state, rows, heavy, out[part], parts[part])
+            if answers is not None:
+                answers.make_room(len(rows))
+        _call(plan, state, answers, rows, heavy, out[part], parts[part])
     return out, parts
 
 
 def _call(
-    plan: Plan, state: DensityState, rows: Array, weight: Array, out: Array, members: Array
-) -> None:
+    plan: Plan, state: DensityState, answers: Answers | None, rows: Array, weight: Array,
+    out: Array, members: Array,
+) -> None:  # fmt: skip
     if not core.has_lane():
-        numpy_density.density(plan, state, rows, weight, out, members)
+        numpy_density.density(plan, state, answers, rows, weight, out, members)
     else:
         native = core.compiled
-        native.density(_plan(plan), _state(state), rows, weight, out, members)
+        given = None if answers is None else answers.native(native.DensityAnswers)
+        native.density(_plan(plan), _state(state), given, rows, weight, out, members)
 
 
 def settle(plan: Plan, state: DensityState) -> None:
     """Take metric, widths and tails anew, in a state that was put together by hand."""
     state.whole[Count.REFRESH] = 0
     none = np.zeros((0, len(state.last)))
-    _call(plan, state, none, np.zeros(0), np.zeros((0, 4)), np.zeros((0, 9)))
+    _call(plan, state, None, none, np.zeros(0), np.zeros((0, 4)), np.zeros((0, 9)))
 
 
 @lru_cache(256)

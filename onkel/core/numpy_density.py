@@ -47,6 +47,7 @@ from onkel.core.numpy_views import (
 )
 
 if TYPE_CHECKING:
+    from onkel.core.answers import Answers
     from onkel.core.density import DensityState, Plan
 
 Array = NDArray[Any]
@@ -71,8 +72,9 @@ def loud(score: float) -> float:
 class Machine(Metric):
     """A state at work: judges rows, learns them."""
 
-    def __init__(self, plan: Plan, state: DensityState) -> None:
+    def __init__(self, plan: Plan, state: DensityState, answers: Answers | None = None) -> None:
         super().__init__(plan, state)
+        self.answers = answers
         self.plain = self._view(0, 0, 1)
         self.white = self._view(1, 1, 2)
         self.steps = self._view(2, 3, 1)
@@ -201,6 +203,17 @@ class Machine(Metric):
         turned, step = max((broad + narrow) / 2, far[1]), max(steps, far[2])
         return (1 - tied) * alone + tied * (loud(turned) + loud(step) / 2 + loud(late))
 
+    def level(self) -> float:
+        """The level below which log p is an alert."""
+        rate = float(self.real[Level.LOG_ALPHA])
+        return rate if self.answers is None else self.answers.level(rate)
+
+    def heard(self, seen: Array, score: float) -> tuple[float, bool]:
+        """What answers make of -log p, and whether the row is of the kind of a fault."""
+        if self.answers is None or not len(self.answers.born) or not self.ready:
+            return score, False
+        return self.answers.heard(seen, int(self.whole[Count.T]), score, self.level())
+
     # -- learning ------------------------------------------------------------------------------
 
     def draw(self) -> float:
@@ -328,16 +341,19 @@ class Machine(Metric):
             whole[Count.HELD] -= 1
 
     def learn(
-        self, x: Array, step: Array, weight: float, g: float, score: float, alert: bool
-    ) -> None:
-        """Learn a row that has just been judged."""
+        self, x: Array, step: Array, weight: float, g: float, score: float, alert: bool,
+        fault: bool = False,
+    ) -> None:  # fmt: skip
+        """Learn a row that has just been judged; what is like a `fault` stays unknown."""
         ready = self.ready
-        gross = alert and -score < self.real[Level.LOG_ALPHA] - GROSS
-        if ready and not gross:
+        gross = alert and -score < self.level() - GROSS
+        if ready and not gross and not fault:
             self.remember(g)
         if self.whole[Count.T] >= self.plan.warmup:
             self.settle_level(alert)
-        if alert:
+        if fault:
+            pass
+        elif alert:
             self.hold(x, step, weight, g if gross else math.nan)
         else:
             self.admit(x, step, weight, ready, False)
@@ -362,10 +378,11 @@ class Machine(Metric):
 
 
 def density(
-    plan: Plan, state: DensityState, x: Array, weight: Array, out: Array, members: Array
-) -> None:
+    plan: Plan, state: DensityState, answers: Answers | None, x: Array, weight: Array, out: Array,
+    members: Array,
+) -> None:  # fmt: skip
     """Judge each row, and learn it if it has a weight above 0 (no weights: none is)."""
-    machine = Machine(plan, state)
+    machine = Machine(plan, state, answers)
     weight = np.minimum(weight, plan.memory)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         if len(weight) or not len(x):
@@ -374,10 +391,14 @@ def density(
             row = bounded(np.where(np.isnan(came), state.mean[0], came), LARGEST)
             step, mean = machine.moved(row)
             g, score, parts = machine.judge(row, step, mean)
-            level = float(state.real[Level.LOG_ALPHA])
+            score, fault = machine.heard(np.stack([row, step, mean]), score)
+            level = machine.level()
             alert = bool(state.whole[Count.T] >= plan.warmup and -score < level)
             out[i] = 0.0 - score, level, alert, g
             if len(members):
                 members[i] = parts
             if len(weight) and weight[i] > 0:
-                machine.learn(row, step, float(weight[i]), g, score, alert)
+                if alert and answers is not None:
+                    seen = np.stack([row, step, mean])
+                    answers.ask(seen, int(state.whole[Count.T]), score, float(parts[8]))
+                machine.learn(row, step, float(weight[i]), g, score, alert, fault)

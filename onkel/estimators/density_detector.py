@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onkel import columns, inputs
 from onkel.columns import Encoded, Tally
+from onkel.core.answers import Promise
 from onkel.core.density import Plan
-from onkel.estimators import density_report
+from onkel.estimators import density_report, feedback
 from onkel.estimators.detector import BaseDetector
 from onkel.estimators.device import JudgesOnDevice
 from onkel.estimators.locks import locked
@@ -26,9 +27,17 @@ Array = NDArray[Any]
 
 FLOOR, CEILING = 0.5, 4.0
 """Within which multiples of nu the level stays."""
+NU = 0.01
+"""Where the level begins that a promised precision alone has."""
+OFTEN = 0.25
+"""The highest such level."""
 MOST_WARMUP = 2000
 _ACCEPTS = {
-    "nu": Accept(low=0, low_open=True, high=1, high_open=True),
+    "nu": Accept(low=0, low_open=True, high=1, high_open=True, none=True),
+    "precision": Accept(low=0, low_open=True, high=1, high_open=True, none=True,
+                        hint="It is the share of answered alerts that are faults, such as 0.8."),
+    "alerts_kept": Accept(low=0, high=10_000_000, whole=True, hint="For example 1000."),
+    "memory_of_feedback": Accept(low=1, high=1e15, hint="It counts rows, for example 100000."),
     "memory": Accept(low=100, high=1e15, hint="It counts rows, for example 10000."),
     "terms": Accept(low=20, high=10_000_000, whole=True, hint="For example 1000."),
     "warmup": Accept(low=0, high=2**62, whole=True, none=True,
@@ -58,8 +67,15 @@ class Detector(JudgesOnDevice, BaseDetector):
 
     Parameters
     ----------
-    nu : float in (0, 1)
-        The share of usual rows that raise an alert.
+    nu : float in (0, 1), optional
+        The share of usual rows that raise an alert. None: whatever `precision` allows.
+    precision : float in (0, 1), optional
+        The share of answered alerts that are faults (see `feedback`): a level beside that of nu
+        falls with each alert that is called usual, and rises with each that is called a fault.
+    memory_of_feedback : float
+        Rows after which an answer has faded to about a third.
+    alerts_kept : int
+        So many alerts, the last ones, can be answered.
     memory : float
         Rows after which the past has faded to about a third.
     terms : int
@@ -104,8 +120,11 @@ class Detector(JudgesOnDevice, BaseDetector):
 
     def __init__(
         self,
-        nu: float = 0.01,
+        nu: float | None = 0.01,
         *,
+        precision: float | None = None,
+        memory_of_feedback: float = 100_000,
+        alerts_kept: int = 1000,
         memory: float = 10_000,
         terms: int = 1000,
         warmup: int | None = None,
@@ -116,6 +135,9 @@ class Detector(JudgesOnDevice, BaseDetector):
         device: str = "cpu",
     ) -> None:
         self.nu = nu
+        self.precision = precision
+        self.memory_of_feedback = memory_of_feedback
+        self.alerts_kept = alerts_kept
         self.memory = memory
         self.terms = terms
         self.warmup = warmup
@@ -128,12 +150,24 @@ class Detector(JudgesOnDevice, BaseDetector):
     # -- parameters ----------------------------------------------------------------------------
 
     def _asked(self, features: int, table: bool = False) -> Plan:
-        nu, terms = float(self.nu), int(self.terms)
+        nu, terms = self._rate(), int(self.terms)
         return Plan(
             nu=nu, memory=float(self.memory), terms=terms, late_terms=max(3 * terms // 10, 20),
             warmup=self.warmup_of(features, table), seed=int(self.seed), low=FLOOR * nu,
             high=min(CEILING * nu, (1 + nu) / 2),
         )  # fmt: skip
+
+    def _rate(self) -> float:
+        """Return nu, or where a level begins that has none."""
+        return NU if self.nu is None else float(self.nu)
+
+    def _promise(self) -> Promise | None:
+        """Return what is promised of answered alerts."""
+        if self.precision is None:
+            return None
+        nu, alone = self._rate(), self.nu is None
+        high = OFTEN if alone else min(CEILING * nu, (1 + nu) / 2)
+        return Promise(1.0 - float(self.precision), math.log(nu), math.log(high), alone=alone)
 
     def warmup_of(self, features: int, table: bool = False) -> int:
         """Return how many examples of so many features come before the first alert.
@@ -142,12 +176,17 @@ class Detector(JudgesOnDevice, BaseDetector):
         """
         if self.warmup is not None:
             return int(self.warmup)
-        known = math.ceil(5 / self.nu) if table else 0
+        known = math.ceil(5 / self._rate()) if table else 0
         return min(max(200 + 10 * features, known), MOST_WARMUP)
 
     def _settings(self) -> Settings:
         for name, accept in _ACCEPTS.items():
             accept.check(type(self).__name__, name, getattr(self, name))
+        if self.nu is None and self.precision is None:
+            raise ValueError(
+                f"{type(self).__name__}: nu=None leaves the alerts to a promised precision: give "
+                "precision=0.8, or nu=0.01."
+            )
         missing = self._checked_missing()
         return settings_of(self._asked(1), missing, self._chosen(self.device))
 
@@ -166,7 +205,10 @@ class Detector(JudgesOnDevice, BaseDetector):
         settings = self._for_tables(X, settings)
         features, dtype = rows.shape[1], inputs.choose_dtype(X)
         asked = self._asked(features, isinstance(X, Encoded))
-        learner = Densities(asked, features, dtype, settings.missing)
+        learner = Densities(
+            asked, features, dtype, settings.missing, self._promise(),
+            float(self.memory_of_feedback), int(self.alerts_kept),
+        )  # fmt: skip
         return placed(learner, settings.device)
 
     def _matrix(self, X: Encoded, learning: Any) -> Array:
@@ -185,7 +227,7 @@ class Detector(JudgesOnDevice, BaseDetector):
             rarity = tally.partly_followed(X, learning) if np.any(learning) else tally.rarity(X)
         if X.plan.plain:
             values = slice(0, len(X.plan.counted))
-            rarity[:, values] = np.maximum(rarity[:, values] + np.log(self.nu), 0.0)
+            rarity[:, values] = np.maximum(rarity[:, values] + np.log(self._rate()), 0.0)
         return np.hstack([rarity, X.X[:, X.plan.plain]])
 
     @staticmethod
@@ -215,12 +257,48 @@ class Detector(JudgesOnDevice, BaseDetector):
     def _p(self, score: Array, rank: Any) -> Array:
         return np.exp(score)
 
+    # -- feedback ------------------------------------------------------------------------------
+
+    @locked
+    def feedback(self, id: Any, answer: str) -> Self:
+        """Say what an alert was: "usual", so that its like come no more, or a "fault".
+
+        Rows like an alert that was *usual* are no alerts for as long as the answer lasts
+        (`memory_of_feedback`), and are learned. Rows like a *fault* are alerts whenever they
+        return, and none of them is learned; if it had been learned, that is undone. With a
+        promised `precision` the level follows the answers.
+
+        Parameters
+        ----------
+        id : str or int
+            Of the alert: how many rows had been learned before it. `alerts_` lists those that can
+            be answered, the last `alerts_kept`.
+        answer : {"usual", "fault"}
+            Another answer to the same alert takes the place of the first.
+        """
+        learner: Any = self._fitted()
+        number = feedback.number_of(type(self).__name__, id, answer, learner.answers)
+        learner = learner.copy()
+        learner.answer(number, answer)
+        self._learner = learner
+        return self
+
+    @property
+    @locked
+    def alerts_(self) -> list[dict[str, Any]]:
+        """The last alerts, the oldest first: id, score, p, the rows since, and the answer."""
+        learner: Any = self._fitted()
+        return feedback.listed(learner.answers, learner.t)
+
     @property
     @locked
     def diagnostics_(self) -> dict[str, Any]:
         """What was promised, and what happened: see the guide for each key."""
         learner: Any = self._fitted()
-        return density_report.report(learner)
+        found = density_report.report(learner)
+        if self.nu is None:
+            found.update(rate_promised=None, rate_error_term=None, rate_in_words=None)
+        return {**found, **feedback.report(learner.answers)}
 
     # -- files ---------------------------------------------------------------------------------
 
@@ -240,7 +318,9 @@ class Detector(JudgesOnDevice, BaseDetector):
         plan = Plan(**numbers)
         if not plan.possible():
             raise held.refuse("nu", "and the other numbers are not those of a detector")
-        return self._go_on(Densities.restored(plan, missing, saved))
+        promise, memory = self._promise(), float(self.memory_of_feedback)
+        kept = int(self.alerts_kept)
+        return self._go_on(Densities.restored(plan, missing, saved, promise, memory, kept))
 
     # -- merging -------------------------------------------------------------------------------
 

@@ -35,7 +35,7 @@ class BaseDetector(Estimator):
     outputs: ClassVar[tuple[str, ...]] = (
         "prediction", "decision", "score", "rank", "p", "judgement",
     )  # fmt: skip
-    nu: float
+    nu: Any
     warmup: Any
     recent: int
     recent_: RecentScores

@@ -329,6 +329,28 @@ class Fleet(Locked):
         targets = None if y is None else [y]
         return self.partial_fit([name], [row], targets, None if time is None else [time])
 
+    # -- feedback ----------------------------------------------------------------------------------
+
+    @locked
+    def feedback(self, key: Any, id: Any, answer: str) -> Self:
+        """Say what an alert of a key was, "usual" or "fault": see ``Detector.feedback``.
+
+        Alerts that a key's start from the fleet's has raised (`share`) cannot be answered: its own
+        detector knows nothing of them.
+        """
+        number = self._known(key)
+        model = self._store.model(number)
+        if not hasattr(model, "feedback"):
+            raise ValueError(
+                f"Fleet: alerts of {type(model).__name__} cannot be answered; those of Detector "
+                "can."
+            )
+        with loose.told(key, np.zeros(1, np.int64)):
+            model.feedback(id, answer)
+        self._store.put({number: model})
+        self._touch(np.array([number]))
+        return self
+
     # -- predicting --------------------------------------------------------------------------------
 
     @locked

@@ -44,8 +44,12 @@ class DeviceDensities(Densities):
 
     @property
     def judging(self) -> bool:
-        """Whether there are terms enough; before that, p is 1."""
-        return self.count(Count.SIZE) >= self.plan.young and self.level(Level.WIDTH) > 0
+        """Whether there are terms enough (before that, p is 1), and no answers have a say."""
+        return (
+            not len(self.answers.born)
+            and self.count(Count.SIZE) >= self.plan.young
+            and self.level(Level.WIDTH) > 0
+        )
 
     def _block(self, X: Any) -> tuple[Array, Array]:
         if not is_tensor(X):
@@ -80,8 +84,8 @@ def placed(learner: Densities, device: str) -> Densities:
     """Return the same learner, which judges blocks of rows on that device."""
     kind = Densities if device == "cpu" else DeviceDensities
     other = object.__new__(kind)
-    other.__dict__.update(plan=learner.plan, dtype=learner.dtype, missing=learner.missing,
-                          state=learner.state, rule=learner.rule)  # fmt: skip
+    names = ("plan", "dtype", "missing", "state", "rule", "answers")
+    other.__dict__.update({name: getattr(learner, name) for name in names})
     if device != "cpu":
         other.device = device
     return other

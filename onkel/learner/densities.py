@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel import rules
-from onkel.core.density import DensityState, Plan, run
+from onkel.core.answers import KINDS, ROOM, STRONGER, Answers, Promise, without
+from onkel.core.density import DensityState, Plan, run, settle
 from onkel.core.density_table import LARGEST as LARGEST_HELD
 from onkel.core.density_table import Count, Level
 from onkel.expansions import Window
@@ -28,6 +29,8 @@ from onkel.scaling import Moments
 
 Array = NDArray[Any]
 
+FEEDBACK = 100_000.0
+"""Rows after which an answer has faded to a third, unless something else is asked for."""
 SPARSE = 1024
 """Rows of a sparse matrix that are made dense at once."""
 
@@ -62,6 +65,12 @@ class Densities:
         In which rows come; all is computed from 64-bit numbers.
     missing : {"error", "mean"}
         What NaN means.
+    promise : Promise, optional
+        A precision.
+    memory : float
+        Rows after which an answer has faded to a third.
+    kept : int
+        Alerts that can be answered: the last ones.
     """
 
     columns = 1
@@ -72,9 +81,13 @@ class Densities:
     device = "cpu"
     """Where blocks of rows are judged."""
 
-    def __init__(self, plan: Plan, features: int, dtype: Any, missing: str) -> None:
+    def __init__(
+        self, plan: Plan, features: int, dtype: Any, missing: str, promise: Promise | None = None,
+        memory: float = FEEDBACK, kept: int = ROOM,
+    ) -> None:  # fmt: skip
         self.plan, self.dtype, self.missing = plan, dtype, missing
         self.state = DensityState.empty(features, plan)
+        self.answers = Answers.none(features, memory, promise, kept)
         self.rule = Fading(plan.memory)
 
     # -- what estimators ask a learner -----------------------------------------------------------
@@ -116,7 +129,7 @@ class Densities:
     @property
     def nbytes(self) -> int:
         """Memory of all that is kept."""
-        return self.state.nbytes
+        return self.state.nbytes + self.answers.nbytes
 
     @property
     def features(self) -> int:
@@ -142,7 +155,7 @@ class Densities:
         """Return an independent copy."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
-        other.state = self.state.copy()
+        other.state, other.answers = self.state.copy(), self.answers.copy()
         return other
 
     def widened(self, values: Array) -> Densities:
@@ -150,6 +163,7 @@ class Densities:
         other = self.copy()
         known = np.clip(np.asarray(values, np.float64), -LARGEST_HELD, LARGEST_HELD)
         other.state = widened_state(self.state, known)
+        other.answers = self.answers.widened(known)
         return other
 
     def single_row(self) -> OneRow:
@@ -165,7 +179,7 @@ class Densities:
 
     def limits(self) -> Array:
         """Return the level, below which a score is an alert."""
-        return self.state.real[[Level.LOG_ALPHA]]
+        return np.array([self.answers.level(self.level(Level.LOG_ALPHA))])
 
     def scores(self, X: Any, first: int = 0) -> Array:
         """Return log p of each row, were it the next one; nothing changes."""
@@ -179,9 +193,10 @@ class Densities:
     def judged(self, X: Any, members: bool = False) -> tuple[Array, Array]:
         """Judge rows, each as the next one: what :func:`onkel.core.density.run` returns."""
         parts = [
-            run(self.plan, self.state, np.asarray(X[i : i + SPARSE], np.float64), None, members)
+            run(self.plan, self.state, np.asarray(X[i : i + SPARSE], np.float64), None, members,
+                self.answers)
             for i in range(0, max(len(X), 1), SPARSE)
-        ]
+        ]  # fmt: skip
         out, views = (np.concatenate(column) for column in zip(*parts, strict=True))
         return out, views
 
@@ -194,13 +209,15 @@ class Densities:
         Rows have been checked, and no row can fail; but a call that comes in several pieces may
         be interrupted between them, so it changes a copy of the state until it is complete.
         """
-        state = self.state.copy() if len(X) > SPARSE else self.state
+        pieces = len(X) > SPARSE
+        state = self.state.copy() if pieces else self.state
+        answers = self.answers.copy() if pieces else self.answers
         found = [
             run(self.plan, state, np.asarray(X[i : i + SPARSE], np.float64),
-                weight[i : i + SPARSE])[0]
+                weight[i : i + SPARSE], answers=answers)[0]
             for i in range(0, max(len(X), 1), SPARSE)
         ]  # fmt: skip
-        self.state = state
+        self.state, self.answers = state, answers
         out = np.concatenate(found)
         return out[:, :1], out[:, 1:2]
 
@@ -210,15 +227,44 @@ class Densities:
         """Return what a file must hold of the state; what was ranked is ranked again."""
         arrays = dict(vars(self.state.packed()))
         del arrays["ranked"]
-        return {"dtype": str(np.dtype(self.dtype)), **arrays}
+        answers = {} if self.answers.blank else {"answers": self.answers.dump()}
+        return {"dtype": str(np.dtype(self.dtype)), **answers, **arrays}
 
     @classmethod
-    def restored(cls, plan: Plan, missing: str, saved: Saved) -> Self:
+    def restored(
+        cls, plan: Plan, missing: str, saved: Saved, promise: Promise | None = None,
+        memory: float = FEEDBACK, kept: int = ROOM,
+    ) -> Self:  # fmt: skip
         """Return the learner that a file holds."""
         dtype = np.dtype(saved.word("dtype", ("float32", "float64")))
+        answers = saved.inside("answers") if saved.peek("answers") is not None else None
         learner = cls(plan, 1, dtype, missing)
         learner.state = restored_state(plan, saved)
+        learner.answers = Answers.none(learner.features, memory, promise, kept)
+        if answers is not None:
+            learner.answers = learner.answers.restored(answers, learner.t)
         return learner
+
+    # -- answers -------------------------------------------------------------------------------
+
+    def answer(self, number: int, kind: str) -> None:
+        """Take in what somebody says of an alert that is kept, "usual" or "fault"."""
+        at, low = self.answers.find(number), -float(np.log(self.plan.low))
+        found = self.answers.answer(at, KINDS.index(kind), self.t, self._frame(), low + STRONGER)
+        if kind == "fault":
+            state = self.state.copy()
+            if without(self.plan, state, self.answers.row_of(at)):
+                settle(self.plan, state)
+            self.state = state
+        self.answers = found
+
+    def _frame(self) -> Array:
+        """Return means and spreads of rows, steps and late means; 0 where none are known yet."""
+        spread = np.sqrt([self.variance(kind) for kind in range(3)])
+        known = [self.level(m) > 0 for m in (Level.ROW_MASS, Level.STEP_MASS, Level.LATE_MASS)]
+        least = np.maximum(1e-8 * self.state.size, 1e-300)
+        spread = np.where(np.array(known)[:, None], np.maximum(spread, least), 0.0)
+        return np.stack([self.state.mean, spread])
 
 
 @dataclass
@@ -246,7 +292,7 @@ class OneRow:
         X = self._row(row)
         if X is None or time is not None:
             return False
-        out, _ = run(self.learner.plan, self.state, X, self._weight)
+        out, _ = run(self.learner.plan, self.state, X, self._weight, answers=self.learner.answers)
         self.bound.score = out.item(0)
         return True
 
@@ -255,7 +301,8 @@ class OneRow:
         X = self._row(row)
         if X is None:
             return False
-        self.scores[0] = run(self.learner.plan, self.state, X, None)[0][0, 0]
+        plan, answers = self.learner.plan, self.learner.answers
+        self.scores[0] = run(plan, self.state, X, None, answers=answers)[0][0, 0]
         return True
 
     def _row(self, row: Any) -> Array | None:

@@ -21,7 +21,8 @@ GOOD = {
     "epsilon": 0.1, "members": 5, "switches": 2, "rate": 0.5, "share": 0.01, "best_loss": 1.0,
     "mix_gap": 0.5, "nu": 0.01, "level_rate": 0.01, "low": 0.002, "high": 0.03, "forgiven": 0.1,
     "unspent": 0.2, "start": 0.02, "end": 0.01, "width_rate": 0.03, "narrowest": 0.001,
-    "widest": 1e4, "first": 2.0, "last": 3.0,
+    "widest": 1e4, "first": 2.0, "last": 3.0, "answered": 100, "precision": 0.8,
+    "lowest": 1e-9, "waiting": 3,
 }  # fmt: skip
 
 
@@ -78,6 +79,8 @@ def test_every_argument_is_checked(name):
         ("alert_budget", {"start": 0.05}, "start must lie within [low, high]"),
         ("alert_budget", {"low": 0.02, "start": 0.025}, "end must lie within [low, high]"),
         ("alert_budget", {"nu": 1.0}, "(0, 1)"),
+        ("precision_budget", {"lowest": 0.5}, "start must be a level of at least lowest"),
+        ("precision_budget", {"start": None}, "start must be a level"),
         ("interval_misses", {"first": 1e-4}, "first must lie within [narrowest, widest]"),
         ("interval_misses", {"last": 1e5}, "last must lie within [narrowest, widest]"),
         ("norma_mistakes", {"bound": 1e200}, "floating point"),

@@ -307,7 +307,7 @@ def call(plan, state, rows, weight):
     made = native.DensityState(*vars(state).values())
     out = np.empty((len(rows), 4))
     weight = np.zeros(0) if weight is None else weight
-    native.density(native.DensityPlan(**vars(plan)), made, rows, weight, out, none)
+    native.density(native.DensityPlan(**vars(plan)), made, None, rows, weight, out, none)
 
 
 @compiled

@@ -38,6 +38,9 @@ FLAG: Values = (True, False, np.True_, np.False_)
 FIELDS: dict[str, Values] = {
     # estimators
     "nu": (*number(0.05, 0.5), 0.999, 1e-9, 1e-300),
+    "precision": (None, None, *number(0.8, 0.5), 1e-300, 0.999999),
+    "alerts_kept": (*whole(0, 1, 1000), 3),
+    "memory_of_feedback": (*whole(1, 100), *number(1e5), 1e15),
     "support": (None, 0.5, 0.3, np.float32(0.6)),
     "scale": FLAG, "average": FLAG, "learn_alerts": FLAG, "relevance": FLAG,
     "fit_intercept": (*FLAG, "auto", np.str_("auto")),

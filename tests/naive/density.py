@@ -272,20 +272,39 @@ class Detector:
         parts = self.members(x, step, mean) if self.ready else [0.0] * 9
         g = self.joined(parts)
         score = self.rank_score(g, parts[8]) if self.ready else 0.0
-        level, alert = self.level, self.t >= self.plan.warmup and -score < self.level
+        fault = False
+        if self.ready:
+            score, fault = self.heard((x, step, mean), score)
+        level = self.alert_level()
+        alert = self.t >= self.plan.warmup and -score < level
         if weight > 0:
-            self.learn(x, step, mean, weight, g, score, alert)
+            if alert:
+                self.ask((x, step, mean), score, parts[8])
+            self.learn(x, step, mean, weight, g, score, alert, fault)
         return (-score, level, float(alert), g), parts
+
+    # -- what answers have a say in (naive/answers.py)
+
+    def heard(self, seen, score):
+        return score, False
+
+    def alert_level(self):
+        return self.level
+
+    def ask(self, seen, score, tied):
+        pass
 
     # -- learning
 
-    def learn(self, x, step, mean, weight, g, score, alert):
-        gross = alert and -score < self.level - 2.3
-        if self.ready and not gross:
+    def learn(self, x, step, mean, weight, g, score, alert, fault):
+        gross = alert and -score < self.alert_level() - 2.3
+        if self.ready and not gross and not fault:
             self.remember(g)
         if self.t >= self.plan.warmup:
             self.settle_level(alert)
-        if alert:
+        if fault:
+            pass
+        elif alert:
             due = self.t + 1 + min(self.plan.hold, self.t // 2)
             self.held.append((due, x, step, weight, g if gross else None))
         else:

@@ -141,6 +141,7 @@ class Alerts(Counting):
             "score",
             "threshold",
             "alert",
+            "alert_id",
             "rank",
             "incident",
             *(("held_back",) if self.settings.cool_down and self.settings.everything else ()),
@@ -161,7 +162,10 @@ class Alerts(Counting):
         def finish() -> Columns:
             self.counters.warming += warming
             shown = np.arange(len(block.rows)) >= warming
-            return {**self.counted(found.columns(), block), "shown": shown}
+            columns = self.counted(found.columns(), block)
+            ages = before + np.arange(len(block.rows))
+            return {**columns, "alert_id": alert_ids(columns["alert"], ages, block.keys),
+                    "shown": shown}  # fmt: skip
 
         return finish
 
@@ -190,6 +194,22 @@ class Alerts(Counting):
             "rows": 1.0, "score": score, "threshold": columns["threshold"], "low": score,
             "high": score, "alerts": columns["alert"], "shown": columns["shown"],
         }  # fmt: skip
+
+
+def alert_ids(alert: Array, ages: Array, keys: list[str] | None) -> list[str | None]:
+    """Return the id of each alert: the rows that its model had learned before; of keys "KEY:n".
+
+    Examples
+    --------
+    >>> alert_ids(np.array([True, False]), np.array([7, 8]), None)
+    ['7', None]
+    >>> alert_ids(np.array([True]), np.array([7]), ["pump"])
+    ['pump:7']
+    """
+    found: list[str | None] = [None] * len(alert)
+    for i in np.flatnonzero(alert).tolist():
+        found[i] = str(int(ages[i])) if keys is None else f"{keys[i]}:{int(ages[i])}"
+    return found
 
 
 class Mistakes(Counting):

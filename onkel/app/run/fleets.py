@@ -15,7 +15,7 @@ import numpy as np
 
 from onkel import files
 from onkel.app.errors import StateProblem, UsageProblem
-from onkel.app.run.counting import Alerts, Finish
+from onkel.app.run.counting import Alerts, Finish, alert_ids
 from onkel.app.run.settings import RunSettings
 from onkel.app.run.store import WHOLE, Store
 from onkel.estimators.packed import packed_of
@@ -177,8 +177,9 @@ class FleetAlerts(Alerts):
             columns = found.columns()
             p = columns.get("p", verdicts.rank)
             model.ranking.update(block.keys, p, verdicts.alert, block.X, found.usual)
-            far = _far(block.X, verdicts.alert, found.usual)
-            return {**self.counted(columns, block), "shown": shown, "far": far}
+            ids = alert_ids(verdicts.alert, verdicts.age, block.keys)
+            more = {"alert_id": ids, "far": _far(block.X, verdicts.alert, found.usual)}
+            return {**self.counted(columns, block), **more, "shown": shown}
 
         return finish
 

@@ -231,6 +231,24 @@ struct DensityPlan {
   double span, rate, low, high;
 };
 
+// Alerts that were answered, and those that wait for it (onkel/core/answers.py).
+struct Answers {
+  int64_t count;           // of those that were answered
+  const double* places;    // [count][5][3][d]: center, spread, place, weight and limit of row, step
+                           // and mean
+  const double* radius;    // [count][3]
+  const double* strength;  // [count]: -log p that a row there has, of faults; 0 where it is usual
+  const int64_t* born;     // [count]: rows learned when the answer came
+  double memory;           // rows after which an answer has faded to a third
+  double theta;            // log p at most that alerts have, ...
+  bool judges, alone;      // ... if that is asked for, and instead of the level
+  int64_t room;            // of the ring of alerts; 0: none are kept
+  double* asked;           // [room][3 d + 2]: row, step, mean, log p, tie
+  int64_t* asked_at;       // [room]: rows learned before each
+  uint8_t* said;           // [room]: 0 while it waits
+  int64_t* asked_count;    // all alerts so far
+};
+
 // What one call of `density` reads and changes: the state of a detector, learned in place.
 struct Density {
   int64_t d, ranks, places, late_places, waits, holds;
@@ -253,6 +271,7 @@ struct Density {
   double* out;               // [rows][4]: log p, the level, alert, the joined score
   double* members;           // [rows][9], or null
   double* usual;             // [rows][2][d] means and variances before each row, or null
+  Answers answers;
 };
 
 struct Table {

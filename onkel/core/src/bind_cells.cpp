@@ -437,11 +437,14 @@ void bind_cells(nb::module_& m) {
   auto densities = nb::class_<DensityCells>(m, "DensityCells");
   densities.def(
       "__init__",
-      [](DensityCells* to, const onkel::DensityPlan& plan, int64_t d, int64_t recent) {
+      [](DensityCells* to, const onkel::DensityPlan& plan, int64_t d, int64_t recent, int64_t kept,
+         double memory, double start, double high, bool judges, bool alone) {
         require(d > 0 && recent > 0 && recent < (int64_t{1} << 31), "no features, or no scores");
-        new (to) DensityCells(plan, d, recent);
+        require(kept >= 0 && kept < (int64_t{1} << 31) && memory > 0, "no room for alerts");
+        new (to) DensityCells(plan, d, recent, {kept, memory, start, high, judges, alone});
       },
-      "plan"_a, "d"_a, "recent"_a);
+      "plan"_a, "d"_a, "recent"_a, "kept"_a, "memory"_a, "start"_a, "high"_a, "judges"_a,
+      "alone"_a);
   bind_common<DensityCells>(densities);
   densities
       .def("learn", &density_learn, "numbers"_a, "x"_a, "weight"_a, "ranked"_a, written("out"),

@@ -97,9 +97,41 @@ struct State {
   }
 };
 
-void density(const onkel::DensityPlan& plan, const State& state, const In<double>& x,
-             const In<double>& weight, const Out<double>& out, const Out<double>& members) {
+// Answered alerts, and the ring of those that wait (onkel/core/answers.py: Answers).
+struct Answered {
+  In<double> places, radius, strength;
+  In<int64_t> born;
+  double memory, theta;
+  bool judges, alone;
+  Out<double> asked;
+  Out<int64_t> asked_at;
+  Out<uint8_t> said;
+  Out<int64_t> asked_count;
+
+  int64_t count() const { return whole(born.size()); }
+  int64_t room() const { return whole(asked_at.size()); }
+
+  onkel::Answers view(int64_t d) const {
+    require(has(places, count() * 15 * d) && has(radius, count() * 3) && has(strength, count()),
+            "the answers do not fit the features");
+    require(has(asked, room() * (3 * d + 2)) && has(said, room()) && has(asked_count, 1) &&
+                asked_count.data()[0] >= 0 && memory > 0,
+            "the alerts that wait do not fit the features");
+    onkel::Answers a{};
+    a.count = count(), a.places = places.data(), a.radius = radius.data();
+    a.strength = strength.data(), a.born = born.data(), a.memory = memory;
+    a.theta = theta, a.judges = judges, a.alone = alone, a.room = room();
+    a.asked = asked.data(), a.asked_at = asked_at.data(), a.said = said.data();
+    a.asked_count = asked_count.data();
+    return a;
+  }
+};
+
+void density(const onkel::DensityPlan& plan, const State& state, const Answered* answers,
+             const In<double>& x, const In<double>& weight, const Out<double>& out,
+             const Out<double>& members) {
   onkel::Density s = state.view();
+  if (answers) s.answers = answers->view(s.d);
   require(x.ndim() == 2 && whole(x.shape(1)) == s.d, "the rows do not fit the state");
   s.rows = whole(x.shape(0));
   require(has(out, 4 * s.rows), "out needs four numbers per row");
@@ -129,6 +161,14 @@ void make_state(State* to, Whole whole, Real real, Real mean, Real cov, Real cen
   new (to) State(std::move(made));
 }
 
+void make_answers(Answered* to, const In<double>& places, const In<double>& radius,
+                  const In<double>& strength, const In<int64_t>& born, double memory, double theta,
+                  bool judges, bool alone, Real asked, Whole asked_at, const Out<uint8_t>& said,
+                  Whole asked_count) {
+  new (to) Answered{places, radius, strength, born,     memory, theta,
+                    judges, alone,  asked,    asked_at, said,   asked_count};
+}
+
 void make_plan(onkel::DensityPlan* to, double nu, double memory, int64_t terms, int64_t late_terms,
                int64_t delay, int64_t hold, int64_t history, int64_t warmup, int64_t young,
                int64_t seed, double span, double rate, double low, double high) {
@@ -150,6 +190,10 @@ void bind_density(nb::module_& m) {
            written("z"), written("late_z"), written("sums"), written("late_sums"), written("marks"),
            written("held"), written("due"), written("waiting"), written("history"),
            written("ranked"));
-  m.def("density", &density, "plan"_a, "state"_a, "x"_a, "weight"_a, written("out"),
-        written("members"));
+  nb::class_<Answered>(m, "DensityAnswers")
+      .def("__init__", &make_answers, "places"_a, "radius"_a, "strength"_a, "born"_a, "memory"_a,
+           "theta"_a, "judges"_a, "alone"_a, written("asked"), written("asked_at"), written("said"),
+           written("asked_count"));
+  m.def("density", &density, "plan"_a, "state"_a, "answers"_a.none(), "x"_a, "weight"_a,
+        written("out"), written("members"));
 }

@@ -19,6 +19,9 @@ constexpr double kGross = 2.3;      // below the level by a factor of ten
 constexpr double kLoud = 40;        // a view's score beyond this is tempered
 constexpr double kReachCost = 2.5;  // what a largest coordinate must be ahead by
 constexpr double kTurnCost = 3;     // what whitened rows must be ahead by where order is none
+constexpr double kAlike = 0.5;      // a row as like an answered alert as this is one of its kind
+constexpr double kBeyond = 0.1;     // a fault's kind is at least so far below the level
+constexpr double kOneMore = 3;      // spreads beyond a limit that make a row another
 constexpr int kMembers = 9;         // what is told of each row: eight scores, and the tie
 
 // A number in [0, 1) from a counter (splitmix64).
@@ -207,6 +210,67 @@ struct Machine : Metric {
            tied * (loud(turned) + loud(with(part[3], 7)) / 2 + loud(part[4]));
   }
 
+  // -- what was answered
+
+  // How like an answered alert the row of now is: 1 for itself, faded by its age.
+  double likeness(int64_t i, const double* const seen[3]) const {
+    const onkel::Answers& a = s.answers;
+    double far = 0;
+    for (int64_t k = 0; k < 3; ++k) {
+      const double* c = a.places + (i * 15 + k) * d;
+      const int64_t next = 3 * d;
+      double apart = 0, more = 0;
+      for (int64_t j = 0; j < d; ++j) {
+        const double z = (seen[k][j] - c[j]) / c[next + j];
+        apart += c[3 * next + j] * std::fabs(z - c[2 * next + j]);
+        more = std::max(more, std::fabs(z) - c[4 * next + j]);
+      }
+      far = std::max(far, apart / a.radius[3 * i + k] + more / kOneMore);
+    }
+    const double age = static_cast<double>(s.whole[onkel::kCountT] - a.born[i]) / a.memory;
+    return std::exp(-far * far - age);
+  }
+
+  // The level below which log p is an alert: that of the promised rate, of the promised precision.
+  double level() const {
+    const double rate = s.real[onkel::kLevelLogAlpha];
+    if (!s.answers.judges) return rate;
+    return s.answers.alone ? s.answers.theta : std::min(rate, s.answers.theta);
+  }
+
+  // What answers make of -log p: less where a row is like what was called usual, more where it is
+  // like a fault; the more alike one decides. `fault`: the row is one of its kind.
+  double heard(const double* x, double score, bool* fault) {
+    const onkel::Answers& a = s.answers;
+    const double* const seen[] = {x, step.data(), mean.data()};
+    double usual = 0, bad = 0, strength = 0;
+    for (int64_t i = 0; i < a.count; ++i) {
+      const double like = likeness(i, seen);
+      if (a.strength[i] == 0)
+        usual = std::max(usual, like);
+      else if (like > bad)
+        bad = like, strength = a.strength[i];
+    }
+    if (!(bad > usual)) return score * (1 - usual);
+    *fault = bad >= kAlike;
+    return std::max({score, bad * strength, *fault ? kBeyond - level() : 0.0});
+  }
+
+  // Keep a row that raised an alert, until it is answered or others have taken its place.
+  void ask(const double* x, double score, double tied) {
+    const onkel::Answers& a = s.answers;
+    if (a.room == 0) return;
+    const int64_t at = (*a.asked_count)++ % a.room;
+    double* to = a.asked + at * (3 * d + 2);
+    std::copy_n(x, d, to);
+    std::copy_n(step.data(), d, to + d);
+    std::copy_n(mean.data(), d, to + 2 * d);
+    to[3 * d] = 0 - score;
+    to[3 * d + 1] = tied;
+    a.asked_at[at] = whole(onkel::kCountT);
+    a.said[at] = 0;
+  }
+
   // -- learning
 
   // A joined score into the history; once that is full, by chance and in another's place.
@@ -337,13 +401,15 @@ struct Machine : Metric {
     }
   }
 
-  // Learn the row that has just been judged.
-  void learn(const double* x, double weight, double joined, double score, bool alert) {
+  // Learn the row that has just been judged; what is like a `fault` stays unknown.
+  void learn(const double* x, double weight, double joined, double score, bool alert, bool fault) {
     const bool known = ready();
-    const bool gross = alert && -score < *real(onkel::kLevelLogAlpha) - kGross;
-    if (known && !gross) remember(joined);
+    const bool gross = alert && -score < level() - kGross;
+    if (known && !gross && !fault) remember(joined);
     if (whole(onkel::kCountT) >= plan.warmup) settle_level(alert);
-    if (alert)
+    if (fault)
+      ;
+    else if (alert)
       hold(x, weight, gross ? joined : NAN);
     else
       admit(x, step.data(), weight, known, false);
@@ -383,14 +449,18 @@ void density(const DensityPlan& plan, Density& s) {
       row[static_cast<size_t>(j)] = std::max(-kLargest, std::min(v, kLargest));
     }
     double joined, score;
-    machine.judge(row.data(), &joined, &score, s.members ? s.members + i * kMembers : unseen);
-    const double level = s.real[onkel::kLevelLogAlpha];
+    double* part = s.members ? s.members + i * kMembers : unseen;
+    machine.judge(row.data(), &joined, &score, part);
+    bool fault = false;
+    if (s.answers.count && machine.ready()) score = machine.heard(row.data(), score, &fault);
+    const double level = machine.level();
     const bool alert = s.whole[onkel::kCountT] >= plan.warmup && -score < level;
     const double said[] = {0 - score, level, alert ? 1.0 : 0.0, joined};
     std::copy_n(said, 4, s.out + i * 4);
     if (s.usual) machine.tell_usual(s.usual + 2 * i * s.d);
     const double weight = s.weight ? std::min(s.weight[i], plan.memory) : 0;
-    if (weight > 0) machine.learn(row.data(), weight, joined, score, alert);
+    if (weight > 0 && alert) machine.ask(row.data(), score, part[8]);
+    if (weight > 0) machine.learn(row.data(), weight, joined, score, alert, fault);
   }
 }
 

@@ -14,6 +14,15 @@ struct DensityHead {
   int32_t version, settled;
   int32_t places, late_places, holds, waits, told;
   int32_t recent_room, recent_at, recent_count;
+  int32_t asked_room, answers;
+};
+
+// What is asked for of answers to alerts (onkel/core/answers.py).
+struct Answering {
+  int64_t kept;        // alerts that can be answered
+  double memory;       // rows after which an answer has faded to a third
+  double start, high;  // of theta
+  bool judges, alone;  // whether theta does, and instead of the level of the alert rate
 };
 
 constexpr int32_t kDensityVersion = 1;
@@ -38,12 +47,19 @@ class DensityCell {
     take(k.held, head.holds * (2 * d + 2)), take(k.due, head.holds);
     take(k.waiting, head.waits * d), take(k.history, head.told), take(k.ranked, head.told);
     take(recent, head.recent_room);
+    Answers& a = k.answers;
+    a.count = head.answers, a.room = head.asked_room;
+    take(counts, 3), take(theta, 2), take(a.asked, a.room * (3 * d + 2)), take(a.asked_at, a.room);
+    take(places, a.count * 15 * d), take(radius, a.count * 3), take(strength, a.count);
+    take(born, a.count), take(alert, a.count);
+    a.asked_count = counts, a.places = places, a.radius = radius, a.strength = strength;
+    a.born = born;
     if (head.settled) {
       take(k.center, 3 * d), take(k.scale, 3 * d), take(k.turn, square);
       take(k.z, 3 * d * head.places), take(k.late_z, d * head.late_places);
       take(k.sums, 7 * head.places), take(k.late_sums, 2 * head.late_places);
     }
-    take(k.marks, head.places);
+    take(k.marks, head.places), take(a.said, a.room);
     size = (at - cell + 7) / 8 * 8;
   }
 
@@ -56,14 +72,18 @@ class DensityCell {
   DensityHead head;
   Density s;
   double* recent;
+  int64_t* counts;  // of alerts, answers, dismissals
+  double* theta;    // and what its upper limit cut off
+  double *places, *radius, *strength;
+  int64_t *born, *alert;
   int64_t size;
 };
 
 // Detectors of one plan.
 class DensityCells {
  public:
-  DensityCells(const DensityPlan& plan, int64_t d, int64_t recent)
-      : plan(plan), d(d), recent(recent) {}
+  DensityCells(const DensityPlan& plan, int64_t d, int64_t recent, const Answering& answering)
+      : plan(plan), d(d), recent(recent), answering(answering) {}
 
   // Judges rows [rows][d] of one cell and learns those of a weight above 0 (null: none); `out`
   // [rows][6] has log p, the level, alert, joined score, the rank where that is asked for, and the
@@ -78,6 +98,9 @@ class DensityCells {
     std::vector<double> said(static_cast<size_t>(4 * rows));
     at.s.rows = rows, at.s.x = x, at.s.weight = weight, at.s.out = said.data();
     at.s.usual = usual;
+    Answers& a = at.s.answers;
+    a.memory = answering.memory, a.theta = *at.theta;
+    a.judges = answering.judges, a.alone = answering.alone;
     int64_t age = at.s.whole[kCountT];
     current_table().density(plan, at.s);
     DensityHead* head = reinterpret_cast<DensityHead*>(cell);
@@ -97,6 +120,7 @@ class DensityCells {
 
   const DensityPlan plan;
   const int64_t d, recent;
+  const Answering answering;
   Cells cells;
 
  private:
@@ -107,7 +131,7 @@ class DensityCells {
   }
 
   // What a cell must have room for, before so many more rows are learned.
-  DensityHead wanted(const DensityHead& now, const int64_t* n, int64_t rows) const {
+  DensityHead wanted(const DensityHead& now, const int64_t* n, int64_t asked, int64_t rows) const {
     const int64_t t = n[kCountT] + rows, later = rows + n[kCountHeld];
     const int64_t pending = n[kCountT] - n[kCountLateSeen], lag = std::min(plan.delay, t / 2);
     DensityHead to = now;
@@ -130,6 +154,9 @@ class DensityCells {
     set(to.holds,
         grown(now.holds, std::max<int64_t>(std::min(n[kCountHeld] + alarmed, plan.hold + 1), 1),
               plan.hold + 1, 1));
+    if (alarmed)
+      set(to.asked_room,
+          grown(now.asked_room, std::min(asked + alarmed, answering.kept), answering.kept, 1));
     set(to.waits, grown(now.waits, std::max(pending + 1, std::min(pending + rows, lag + 1)),
                         plan.delay + 1, 1));
     set(to.recent_room, Recent::room_for(now.recent_room, now.recent_count, rows, recent));
@@ -143,15 +170,16 @@ class DensityCells {
       DensityHead head{};
       head.version = kDensityVersion;
       const std::vector<int64_t> none(kCounts, 0);
-      Byte* fresh = made(wanted(head, none.data(), rows));
+      Byte* fresh = made(wanted(head, none.data(), 0, rows));
       DensityCell at = DensityCell::of(fresh, d);
       at.s.real[kLevelLogAlpha] = at.s.real[kLevelStart] = std::log(plan.nu);
       at.s.real[kLevelRecent] = plan.nu;
+      *at.theta = answering.start;
       cells.put(number, fresh);
       return fresh;
     }
     const DensityCell from = DensityCell::of(old, d);
-    const DensityHead to = wanted(from.head, from.s.whole, rows);
+    const DensityHead to = wanted(from.head, from.s.whole, from.counts[0], rows);
     if (!std::memcmp(&to, &from.head, sizeof to)) return old;
     Byte* fresh = made(to);
     copy(from, DensityCell::of(fresh, d));
@@ -199,6 +227,14 @@ class DensityCells {
     std::copy_n(a.history, from.head.told, b.history),
         std::copy_n(a.ranked, from.head.told, b.ranked);
     std::copy_n(from.recent, from.head.recent_room, to.recent);
+    std::copy_n(from.counts, 3, to.counts), std::copy_n(from.theta, 2, to.theta);
+    const Answers &old = a.answers, &now = b.answers;  // a ring grows before it is full
+    std::copy_n(old.asked, old.room * (3 * d + 2), now.asked);
+    std::copy_n(old.asked_at, old.room, now.asked_at), std::copy_n(old.said, old.room, now.said);
+    std::copy_n(from.places, old.count * 15 * d, to.places);
+    std::copy_n(from.radius, old.count * 3, to.radius);
+    std::copy_n(from.strength, old.count, to.strength);
+    std::copy_n(from.born, old.count, to.born), std::copy_n(from.alert, old.count, to.alert);
     std::copy_n(a.marks, a.places, b.marks);
     if (!from.head.settled) return;
     std::copy_n(a.center, 3 * d, b.center), std::copy_n(a.scale, 3 * d, b.scale);

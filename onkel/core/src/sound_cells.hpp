@@ -8,6 +8,7 @@
 namespace onkel {
 
 constexpr int64_t kMostCounted = int64_t{1} << 53;
+constexpr int64_t kMostAnswers = 128;  // of each kind
 
 // Whether all numbers lie in a range; NaN lies in none.
 template <class X>
@@ -95,6 +96,37 @@ inline bool sound_rows(const DensityCell& at, const DensityPlan& plan) {
   return fine;
 }
 
+// Answers, and alerts that wait for one.
+inline bool sound_answers(const DensityCell& at, const Answering& asked) {
+  const Answers& a = at.s.answers;
+  const int64_t d = at.s.d, t = at.s.whole[kCountT], count = at.counts[0];
+  const double most = 2.01 * kLargest, none = std::numeric_limits<double>::infinity();
+  if (!within(at.counts[0], 0, t) || !within(at.counts[1], 0, count) ||
+      !within(at.counts[2], 0, at.counts[1]))
+    return false;
+  if (a.room < std::min(count, asked.kept) || !within(at.theta, 2, -kMostState, kMostState) ||
+      at.theta[1] < 0 || (asked.judges && at.theta[0] > asked.high))
+    return false;
+  const int64_t held = std::min(count, a.room), first = count > a.room ? count : 0;
+  bool fine = within(a.asked, a.room * (3 * d + 2), -most, most);
+  for (int64_t i = 0, last = -1; i < held; ++i) {
+    const int64_t k = (first + i) % a.room;
+    fine &= a.asked_at[k] > last && a.asked_at[k] < t && a.said[k] <= 2;
+    last = a.asked_at[k];
+  }
+  int64_t bad = 0;
+  for (int64_t i = 0; i < a.count; ++i) {
+    const double* p = at.places + i * 15 * d;
+    fine &= within(p, 3 * d, -most, most) && within(p + 3 * d, 3 * d, 5e-324, none) &&
+            within(p + 6 * d, 3 * d, -1e6, 1e6) && within(p + 9 * d, 3 * d, 0, 1.000001) &&
+            within(p + 12 * d, 3 * d, 5e-324, none) && within(at.radius + 3 * i, 3, 5e-324, none) &&
+            within(at.strength + i, 1, 0, 1e6) && within(at.born[i], 0, t) &&
+            within(at.alert[i], 0, t - 1);
+    bad += at.strength[i] > 0;
+  }
+  return fine && bad <= kMostAnswers && a.count - bad <= kMostAnswers;
+}
+
 inline bool sound_metric(const DensityCell& at) {
   const Density& s = at.s;
   if (!at.head.settled) return true;
@@ -110,10 +142,12 @@ inline bool sound_metric(const DensityCell& at) {
 inline bool DensityCells::sound(Byte* cell) const {
   DensityHead h;
   std::memcpy(&h, cell, sizeof h);
-  if (!sound_head(h, plan, d, recent)) return false;
+  if (!within(h.asked_room, 0, answering.kept) || !within(h.answers, 0, 2 * kMostAnswers) ||
+      !sound_head(h, plan, d, recent))
+    return false;
   const DensityCell at = DensityCell::of(cell, d);
   if (!sound_counts(h, plan, at.s.whole) || !sound_levels(h, plan, at.s.real) ||
-      !sound_rows(at, plan) || !sound_metric(at) ||
+      !sound_rows(at, plan) || !sound_metric(at) || !sound_answers(at, answering) ||
       !sound_recent(at.recent, h.recent_room, h.recent_at, h.recent_count, recent))
     return false;
   const int64_t told = at.s.whole[kCountHistory];  // what was ranked is ranked again

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from onkel.alerting import RecentScores
 from onkel.core import cells, compiled
+from onkel.core.answers import Answers
 from onkel.core.density import DensityState, sixteens
 from onkel.core.density_table import Count
 from onkel.estimators.density_detector import Detector
@@ -42,8 +43,21 @@ class PackedDensities:
 
     def cells(self) -> Any:
         """Return the compiled core's cells for such models."""
-        plan = compiled.DensityPlan(**vars(self.plan))
-        return compiled.DensityCells(plan, self.features, int(self.estimator.recent))
+        plan, blank = compiled.DensityPlan(**vars(self.plan)), self._blank().answers
+        alone = blank.promise is not None and blank.promise.alone
+        high = 0.0 if blank.promise is None else blank.promise.high
+        return compiled.DensityCells(
+            plan, self.features, int(self.estimator.recent), blank.room, blank.memory, blank.theta,
+            high, blank.promise is not None, alone,
+        )  # fmt: skip
+
+    def _blank(self) -> Densities:
+        """Return a learner that has learned nothing."""
+        model = self.estimator
+        return Densities(
+            self.plan, self.features, self.dtype, model.missing, model._promise(),
+            float(model.memory_of_feedback), int(model.alerts_kept),
+        )  # fmt: skip
 
     def form(self) -> dict[str, Any]:
         """Return what a file must say of such cells."""
@@ -53,7 +67,8 @@ class PackedDensities:
         """Return the estimator that a record holds."""
         head, found = cells.read(self.layout, record)
         model: Detector = copy.copy(self.estimator)
-        learner = Densities(self.plan, self.features, self.dtype, self.estimator.missing)
+        learner = self._blank()
+        learner.answers = _answers(learner.answers, found)
         learner.state = _state(learner.state, head, found)
         model._learner = learner
         model.recent_ = recent_of(int(self.estimator.recent), head, found)
@@ -70,14 +85,32 @@ class PackedDensities:
                 f"a model of this fleet takes {self.features} features in {self.dtype}; this one "
                 f"takes {learner.features} in {np.dtype(learner.dtype)}."
             )
-        state = learner.state.packed()
+        state, answers = learner.state.packed(), learner.answers
         settled = learner.t >= self.plan.young or state.real[10:14].any()
         head = {
             "settled": settled, "places": state.raw.shape[1], "late_places": len(state.late_raw),
             "holds": len(state.due), "waits": len(state.waiting), "told": len(state.history),
-            **recent_head(model.recent_),
+            **recent_head(model.recent_), "asked_room": len(answers.asked_at),
+            "answers": len(answers.born),
         }  # fmt: skip
-        return cells.write(self.layout, head, {**vars(state), "recent": model.recent_.values})
+        counts = [int(answers.asked_count[0]), answers.answered, answers.dismissed]
+        own = {"asked_counts": counts, "theta": [answers.theta, answers.unspent]}
+        given = {name: getattr(answers, name) for name in ANSWERS}
+        fields = {**vars(state), **given, **own, "recent": model.recent_.values}
+        return cells.write(self.layout, head, fields)
+
+
+ANSWERS = ("places", "radius", "strength", "born", "of", "asked", "asked_at", "said")
+
+
+def _answers(blank: Answers, found: dict[str, Any]) -> Answers:
+    """Return the answers that a cell holds, and take them out of what was found."""
+    counts, theta = found.pop("asked_counts").tolist(), found.pop("theta").tolist()
+    given = {name: found.pop(name) for name in ANSWERS}
+    return replace(
+        blank, **given, asked_count=np.array(counts[:1], np.int64), answered=counts[1],
+        dismissed=counts[2], theta=theta[0], unspent=theta[1],
+    )  # fmt: skip
 
 
 def form_of(packed: Any) -> dict[str, Any]:

@@ -23,7 +23,8 @@ def merged_densities(
 ) -> Merged:
     """Return a detector whose sample is drawn from all, by weight and by how much each has seen.
 
-    Rows that wait to be let in are not taken over. Counts add; those of `start`, from which all
+    Rows that wait to be let in, and alerts that wait for an answer, are not taken over; answers
+    are. Counts add; those of `start`, from which all
     went on, count once. The level is the weighted mean of the logarithms, and the identity of the
     alerts holds on: it begins where the levels' travel so far, added up, would have begun.
     """
@@ -39,6 +40,10 @@ def merged_densities(
     _moments(state, states, share, plan.memory)
     whole = first.copy()
     whole.state = state
+    rows = int(state.whole[Count.T])
+    whole.answers = first.answers.joined(
+        [a.answers for a in learners[1:]], [max(rows - a.t, 0) for a in learners]
+    )
     settle(plan, state)
     before = sum(a.size for a in learners)
     return Merged(whole, before, 0, before - whole.size, np.zeros(1), None)

@@ -1,0 +1,429 @@
+"""Answers to alerts: places at which rows are usual, or faults, whatever has been learned there.
+
+An alert is a row x, its step from the row before, and the mean of the last rows. When it is
+answered, it becomes a place e, seen in the units of then: z = (value - center) / spread, of each of
+the three. How like it another row is, after so many rows more,
+
+    k = exp(-D^2 - age / memory),    D the largest of the three
+    D = sum_j w_j |z_j(x) - z_j(e)| / radius + max_j (|z_j(x)| - limit_j)+ / 3,
+
+counts what made the alert stand out: ``w ~ z(e)^2 + 0.1``, and the radius grows with how far that
+was. A value that stands out where the alert's did not makes a row another one (limit).
+
+``-log p`` of a row becomes ``(1 - k) (-log p)`` by the usual place that is most like it, or
+``max(-log p, k strength)`` by a fault, whichever is more alike; a row with k >= 1/2 of a fault is
+an alert, and is not learned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel.core.density_table import Count, Level
+from onkel.saved import Saved
+
+Array = NDArray[Any]
+
+KINDS = ("usual", "fault")
+ROOM = 1000
+"""Alerts that can be answered, the last ones, unless something else is asked for."""
+MOST = 128
+"""Answers that are kept, of each kind; the oldest go."""
+NEAR, WIDER = 0.5, 0.3
+"""The radius of a place, in spreads, and how much of its own distance is added to it."""
+STANDS_OUT, MORE = 3.0, 1.3
+"""A value so many spreads away stands out; so much further than the alert's own may another be."""
+EVEN = 0.1
+"""In the weights: what a value counts that does not stand out."""
+STRONGER = 0.5
+"""A fault's kind is at least so far beyond the lowest level."""
+ROWS, STEPS, LATE = range(3)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """A promised precision: theta moves against what was dismissed.
+
+    ``theta <- theta + rate (share - dismissed)``, at most `high`
+
+    Parameters
+    ----------
+    share : float
+        Of the answered alerts that may be dismissed, 1 - precision.
+    start, high : float
+        Where theta begins, and its highest value; log p.
+    rate : float
+    alone : bool
+        Whether it judges instead of the level of the alert rate, not beside it.
+    """
+
+    share: float
+    start: float
+    high: float
+    rate: float = 0.25
+    alone: bool = False
+
+
+@dataclass
+class Answers:
+    """What was answered, what waits, and the level that follows the answers."""
+
+    d: int
+    memory: float
+    promise: Promise | None = None
+    room: int = ROOM
+    """Alerts that can be answered: the last ones."""
+    places: Array = field(default_factory=lambda: np.zeros((0, 5, 3, 1)))
+    """Center, spread, place, weight, limit of row, step and mean: [answers][5][3][d]."""
+    radius: Array = field(default_factory=lambda: np.zeros((0, 3)))
+    strength: Array = field(default_factory=lambda: np.zeros(0))
+    """-log p of a fault's kind; 0 of what is usual."""
+    born: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Rows learned when the answer came."""
+    of: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Which alert it was."""
+    asked: Array = field(default_factory=lambda: np.zeros((0, 2)))
+    """A ring of alerts: row, step, mean, log p, tie."""
+    asked_at: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Rows learned before each: its number."""
+    said: Array = field(default_factory=lambda: np.zeros(0, np.uint8))
+    """0 while it waits, then 1 + the place of its answer in `KINDS`."""
+    asked_count: Array = field(default_factory=lambda: np.zeros(1, np.int64))
+    answered: int = 0
+    """Alerts that were answered, ..."""
+    dismissed: int = 0
+    """... those of them that were usual, ..."""
+    theta: float = 0.0
+    """... where that has led (log p), ..."""
+    unspent: float = 0.0
+    """... and what its upper limit cut off."""
+    bound: Any = None
+    """The same as the compiled core takes it."""
+
+    def __post_init__(self) -> None:
+        if not len(self.born):
+            self.places = np.zeros((0, 5, 3, self.d))
+        if not len(self.asked_at):
+            self.asked = np.zeros((0, 3 * self.d + 2))
+
+    @classmethod
+    def none(cls, d: int, memory: float, promise: Promise | None = None, room: int = ROOM) -> Self:
+        """Return what there is before the first row."""
+        return cls(d, memory, promise, room, theta=0.0 if promise is None else promise.start)
+
+    def copy(self) -> Self:
+        """Return an independent copy; answers are never changed in place, the ring is."""
+        rings = {name: getattr(self, name).copy() for name in _RING}
+        return replace(self, **rings, bound=None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy needs: not what is bound to these very arrays."""
+        return {**self.__dict__, "bound": None}
+
+    @property
+    def nbytes(self) -> int:
+        """Of all arrays."""
+        return sum(getattr(self, name).nbytes for name in (*_RING, *_GIVEN))
+
+    @property
+    def blank(self) -> bool:
+        """Whether nothing was ever asked."""
+        return not self.asked_count[0]
+
+    def native(self, made: Any) -> Any:
+        """Return the same as the compiled core takes it, which writes to the ring."""
+        if self.bound is None:
+            promise = self.promise
+            self.bound = made(
+                self.places, self.radius, self.strength, self.born, self.memory, self.theta,
+                promise is not None, promise is not None and promise.alone, self.asked,
+                self.asked_at, self.said, self.asked_count,
+            )  # fmt: skip
+        return self.bound
+
+    def make_room(self, rows: int) -> None:
+        """Let the ring hold what so many more rows may bring."""
+        there = len(self.asked_at)
+        wanted = min(int(self.asked_count[0]) + rows, self.room)
+        if wanted > there:
+            self.bound = None
+            more = min(max(wanted, 2 * there, 16), self.room) - there
+            self.asked = np.pad(self.asked, ((0, more), (0, 0)))
+            self.asked_at, self.said = (
+                np.pad(self.asked_at, (0, more)),
+                np.pad(self.said, (0, more)),
+            )
+
+    # -- judging (the compiled core has the same) ------------------------------------------------
+
+    def level(self, rate: float) -> float:
+        """Return the level below which log p is an alert; `rate` is that of the alert rate."""
+        if self.promise is None:
+            return rate
+        return self.theta if self.promise.alone else min(rate, self.theta)
+
+    def likeness(self, seen: Array, t: int) -> Array:
+        """Return how like each answered alert a row is; `seen` holds row, step and mean."""
+        center, spread, place, weight, limit = np.moveaxis(self.places, 1, 0)
+        z = (seen - center) / spread
+        apart = (weight * np.abs(z - place)).sum(axis=2) / self.radius
+        more = np.maximum((np.abs(z) - limit).max(axis=2), 0.0) / 3
+        far = (apart + more).max(axis=1)
+        found: Array = np.exp(-(far**2) - (t - self.born) / self.memory)
+        return found
+
+    def heard(self, seen: Array, t: int, score: float, level: float) -> tuple[float, bool]:
+        """Return what answers make of -log p, and whether the row is of a fault's kind."""
+        like, bad = self.likeness(seen, t), self.strength > 0
+        usual, fault = like[~bad].max(initial=0.0), like[bad].max(initial=0.0)
+        if not fault > usual:
+            return float(score * (1 - usual)), False
+        strength = float(self.strength[bad][np.argmax(like[bad])])
+        kind = bool(fault >= 0.5)
+        return max(score, float(fault) * strength, 0.1 - level if kind else 0.0), kind
+
+    def ask(self, seen: Array, t: int, score: float, tied: float) -> None:
+        """Keep a row that raised an alert, until others have taken its place."""
+        if not len(self.asked_at):
+            return
+        at = int(self.asked_count[0]) % len(self.asked_at)
+        self.asked_count[0] += 1
+        self.asked[at] = np.concatenate([seen.ravel(), [0.0 - score, tied]])
+        self.asked_at[at], self.said[at] = t, 0
+
+    # -- answering -------------------------------------------------------------------------------
+
+    def kept(self) -> Array:
+        """Return the alerts that are kept, the oldest first: places in the ring."""
+        count, room = int(self.asked_count[0]), len(self.asked_at)
+        if count <= room:
+            return np.arange(count)
+        return (count + np.arange(room)) % room
+
+    def find(self, number: int) -> int:
+        """Return where an alert is kept; -1 if it is not."""
+        held = self.kept()
+        at = held[self.asked_at[held] == number]
+        return int(at[0]) if len(at) else -1
+
+    def row_of(self, at: int) -> Array:
+        """Return row, step and mean of an alert, [3][d]."""
+        found: Array = self.asked[at, : 3 * self.d].reshape(3, self.d)
+        return found
+
+    def answer(self, at: int, kind: int, t: int, frame: Array, least: float) -> Self:
+        """Return all of it with one more answer; one that changes its mind counts once.
+
+        Parameters
+        ----------
+        at : int
+            The alert's place in the ring.
+        kind : int
+            0 for usual, 1 for a fault.
+        t : int
+            Rows learned so far.
+        frame : array, [2][3][d]
+            Means and spreads of rows, steps and late means; a spread of 0 is not compared.
+        least : float
+            -log p that a fault has, at least.
+        """
+        other, before = self.copy(), int(self.said[at])
+        if before == kind + 1:
+            return other
+        other.said[at] = kind + 1
+        other._count(before - 1 if before else None, kind)
+        number, tied = int(self.asked_at[at]), bool(self.asked[at, -1] > 0)
+        place, radius = place_of(self.row_of(at), frame, tied)
+        strength = max(-float(self.asked[at, -2]), least) if kind else 0.0
+        stay = self._staying(number, kind)
+        other.places = np.concatenate([self.places[stay], place[None]])
+        other.radius = np.concatenate([self.radius[stay], radius[None]])
+        other.strength = np.append(self.strength[stay], strength)
+        other.born, other.of = np.append(self.born[stay], t), np.append(self.of[stay], number)
+        return other
+
+    def _staying(self, number: int, kind: int) -> Array:
+        """Return which answers stay: not that of the same alert, nor the oldest of too many."""
+        stay = self.of != number
+        same = np.flatnonzero(stay & ((self.strength > 0) == bool(kind)))
+        stay[same[: max(len(same) - MOST + 1, 0)]] = False
+        return stay
+
+    def _count(self, before: int | None, kind: int) -> None:
+        """Count an answer, and let theta follow it; `before`: what it was till now."""
+        was, now = before == 0, kind == 0
+        self.dismissed += now - was
+        self.answered += before is None
+        if self.promise is None:
+            return
+        share = self.promise.share if before is None else 0.0
+        theta = self.theta + self.promise.rate * (share - (now - was))
+        self.unspent += max(theta - self.promise.high, 0.0)
+        self.theta = min(theta, self.promise.high)
+
+    # -- more features, other models -------------------------------------------------------------
+
+    def widened(self, values: Array) -> Self:
+        """Return the same for rows with more features, in which answered alerts are not seen.
+
+        `values` is what they were in every row so far.
+        """
+        other, n, more = self.copy(), len(self.born), len(values)
+        new = np.zeros((n, 5, 3, more))
+        new[:, 1], new[:, 4] = np.inf, np.inf
+        other.places = np.concatenate([self.places, new], axis=3)
+        asked = self.asked[:, : 3 * self.d].reshape(-1, 3, self.d)
+        past = np.stack([values, np.zeros(more), values])
+        asked = np.concatenate([asked, np.repeat(past[None], len(asked), axis=0)], axis=2)
+        other.asked = np.concatenate([asked.reshape(len(asked), -1), self.asked[:, -2:]], axis=1)
+        other.d = self.d + more
+        return other
+
+    def joined(self, others: list[Answers], later: list[int]) -> Self:
+        """Return the answers of several, each once, and no alerts that wait.
+
+        The promise begins anew. `later`: by how many rows each is behind the whole.
+        """
+        whole = type(self).none(self.d, self.memory, self.promise, self.room)
+        parts: list[Answers] = [self, *others]
+        held = {n: np.concatenate([getattr(p, n) for p in parts]) for n in _GIVEN}
+        shift = np.repeat(np.array(later, np.int64), [len(p.born) for p in parts])
+        held["born"], held["of"] = held["born"] + shift, held["of"] + shift
+        order = np.argsort(held["born"], kind="stable")
+        same = {held["places"][i].tobytes(): i for i in order.tolist()}
+        kept = np.array([i for i in order.tolist() if same[held["places"][i].tobytes()] == i], int)
+        bad = held["strength"][kept] > 0
+        late = np.concatenate([kept[~bad][-MOST:], kept[bad][-MOST:]])
+        late = late[np.argsort(held["born"][late], kind="stable")]
+        for name in _GIVEN:
+            setattr(whole, name, held[name][late])
+        return whole
+
+    # -- files -----------------------------------------------------------------------------------
+
+    def dump(self) -> dict[str, Any]:
+        """Return what a file must hold: the ring from its oldest alert on."""
+        order = self.kept()
+        rings = {"asked": self.asked[order], "asked_at": self.asked_at[order]}
+        return {
+            **{name: getattr(self, name) for name in _GIVEN}, **rings, "said": self.said[order],
+            "counts": np.array([self.asked_count[0], self.answered, self.dismissed]),
+            "theta": np.array([self.theta, self.unspent]),
+        }  # fmt: skip
+
+    def restored(self, saved: Saved, t: int) -> Self:
+        """Return what a file holds of a model that has learned so many rows."""
+        found: Self = _restored(self, saved, t)
+        saved.finish()
+        return found
+
+
+_RING = ("asked", "asked_at", "said", "asked_count")
+_GIVEN = ("places", "radius", "strength", "born", "of")
+
+
+def place_of(seen: Array, frame: Array, tied: bool) -> tuple[Array, Array]:
+    """Return the place of an alert, [5][3][d], and its radius, [3].
+
+    Where rows are not tied to those before, steps and means are not compared; where something
+    stands out, only that must be alike, and the rest must not stand out.
+    """
+    center, spread = frame
+    there = (spread > 0) & (np.arange(3)[:, None] <= (LATE if tied else ROWS))
+    safe = np.where(there, spread, np.inf)
+    z = np.where(there, (seen - center) / safe, 0.0)
+    z = np.clip(np.nan_to_num(z), -1e6, 1e6)
+    out = np.abs(z).max(axis=1, initial=0.0) >= STANDS_OUT
+    compared = out if out.any() else there.any(axis=1)
+    raw = np.where(there, z * z + EVEN, 0.0)
+    total = raw.sum(axis=1, keepdims=True)
+    weight = np.divide(raw, total, out=np.zeros_like(raw), where=total > 0)
+    limit = np.where(there, np.maximum(MORE * np.abs(z), STANDS_OUT), np.inf)
+    radius = np.where(compared, NEAR + WIDER * (weight * np.abs(z)).sum(axis=1), np.inf)
+    return np.stack([np.where(there, center, 0.0), safe, z, weight, limit]), radius
+
+
+def without(plan: Any, state: Any, seen: Array) -> bool:
+    """Take a row out of what was learned: of those that wait, or of the sample, if it is there.
+
+    Returns whether the sample has changed, so that it must be settled anew.
+    """
+    _release(state, seen)
+    n = int(state.whole[Count.SIZE])
+    same = (state.raw[0, :n] == seen[ROWS]).all(1) & (state.raw[1, :n] == seen[STEPS]).all(1)
+    gone = np.flatnonzero(same)
+    if not len(gone) or n - len(gone) < plan.young or not state.real[Level.WIDTH] > 0:
+        return False
+    stay = np.flatnonzero(~same)
+    for array, axis in ((state.raw, 1), (state.marks, 0)):
+        kept = np.take(array, stay, axis=axis)
+        np.moveaxis(array, axis, 0)[: len(stay)] = np.moveaxis(kept, axis, 0)
+    state.whole[Count.SIZE] = len(stay)
+    state.sums[:, len(stay) :] = np.inf
+    state.z[:, :, len(stay) :] = 1e9
+    state.raw[:, len(stay) : n] = 0.0
+    state.marks[len(stay) : n] = 0
+    return True
+
+
+def _release(state: Any, seen: Array) -> None:
+    """Take a row out of those that wait to be let in."""
+    d, count = seen.shape[1], int(state.whole[Count.HELD])
+    order = (state.whole[Count.HELD_FIRST] + np.arange(count)) % len(state.due)
+    held, due = state.held[order], state.due[order]
+    same = (held[:, :d] == seen[ROWS]).all(axis=1) & (held[:, d : 2 * d] == seen[STEPS]).all(axis=1)
+    left = int(np.count_nonzero(~same))
+    if left == count:
+        return
+    state.held[:left], state.due[:left] = held[~same], due[~same]
+    state.held[left:], state.due[left:] = 0.0, 0
+    state.whole[Count.HELD], state.whole[Count.HELD_FIRST] = left, 0
+
+
+def _restored(blank: Answers, saved: Saved, t: int) -> Any:
+    d, f8 = blank.d, np.float64
+    born = saved.array("born", (None,), np.int64, low=0)
+    n = len(born)
+    places = saved.array("places", (n, 5, 3, d), f8, finite=False)
+    radius = saved.array("radius", (n, 3), f8, finite=False)
+    strength = saved.array("strength", (n,), f8, low=0.0)
+    of = saved.array("of", (n,), np.int64, low=0)
+    asked_at = saved.array("asked_at", (None,), np.int64, low=0)
+    m = len(asked_at)
+    asked = saved.array("asked", (m, 3 * d + 2), f8)
+    said = saved.array("said", (m,), np.uint8)
+    counts = saved.array("counts", (3,), np.int64, low=0).tolist()
+    theta, unspent = saved.array("theta", (2,), f8).tolist()
+    _check(saved, blank, t, (places, radius, strength, born, of, asked_at, said, counts))
+    if (blank.promise is not None and theta > blank.promise.high) or unspent < 0:
+        raise saved.refuse("theta", "is above its highest value")
+    shift = counts[0] % m if 0 < m == blank.room else 0
+    return replace(
+        blank, places=places, radius=radius, strength=strength, born=born, of=of,
+        asked=np.roll(asked, shift, 0), asked_at=np.roll(asked_at, shift),
+        said=np.roll(said, shift), asked_count=np.array(counts[:1], np.int64),
+        answered=counts[1], dismissed=counts[2], theta=theta, unspent=unspent,
+    )  # fmt: skip
+
+
+def _check(saved: Saved, blank: Answers, t: int, held: tuple[Any, ...]) -> None:
+    """Refuse what no run can have left."""
+    places, radius, strength, born, of, asked_at, said, counts = held
+    center, spread, place, weight, limit = np.moveaxis(places, 1, 0)
+    sound = np.isfinite(center).all() and np.isfinite(place).all() and np.isfinite(weight).all()
+    if not sound or not (spread > 0).all() or not (limit > 0).all() or (weight < 0).any():
+        raise saved.refuse("places", "must have spreads and limits above 0")
+    if not (radius > 0).all() or (strength > 1e6).any() or np.abs(place).max(initial=0.0) > 1e6:
+        raise saved.refuse("radius", "must be above 0, and strengths at most 10^6")
+    bad = int(np.count_nonzero(strength))
+    if max(bad, len(strength) - bad) > MOST or (born > t).any() or (of >= t).any():
+        raise saved.refuse("born", f"must be of rows that were learned, {MOST} of a kind at most")
+    ordered = not np.any(np.diff(asked_at) <= 0) and not (asked_at >= t).any()
+    if len(asked_at) != min(counts[0], blank.room) or not ordered or (said > len(KINDS)).any():
+        raise saved.refuse("asked_at", "must increase, one for each alert that is kept")
+    if not counts[2] <= counts[1] <= counts[0]:
+        raise saved.refuse("counts", "must be of alerts, answers and dismissals")

@@ -1,0 +1,91 @@
+"""Answers to alerts: which can be given, what waits, and what was promised of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from onkel.core.answers import KINDS, Answers
+from onkel.nearest import did_you_mean
+
+
+def number_of(owner: str, id: Any, answer: Any, answers: Answers) -> int:
+    """Return the number of the alert that is answered; refuse what cannot be taken."""
+    if answer not in KINDS:
+        meant = did_you_mean(str(answer), KINDS)
+        raise ValueError(f"{owner}: an answer is 'usual' or 'fault'; got {answer!r}.{meant}")
+    text = str(id).strip() if isinstance(id, (str, int)) and not isinstance(id, bool) else ""
+    if not (text.isascii() and text.isdecimal() and len(text) < 20):
+        raise ValueError(
+            f"{owner}: the id of an alert is the number of rows that were learned before it, such "
+            f"as '1234'; got {id!r:.60}."
+        )
+    if answers.find(int(text)) < 0:
+        raise ValueError(f"{owner}: {_unknown(text, answers)}")
+    return int(text)
+
+
+def _unknown(text: str, answers: Answers) -> str:
+    held = answers.asked_at[answers.kept()]
+    if not len(held):
+        return f"there is no alert {text}, and there was none so far."
+    why = f"the last {answers.room} alerts can be answered, and its time is over"
+    if int(text) > held[0]:
+        why = "no row of that number was an alert"
+    return f"there is no alert {text}: {why}. The oldest is {held[0]}, the newest {held[-1]}."
+
+
+def listed(answers: Answers, t: int) -> list[dict[str, Any]]:
+    """Return the alerts that can be answered, the oldest first."""
+    return [
+        {
+            "id": str(answers.asked_at[at]),
+            "score": float(answers.asked[at, -2]),
+            "p": math.exp(answers.asked[at, -2]),
+            "rows_since": int(t - 1 - answers.asked_at[at]),
+            "answer": None if not answers.said[at] else KINDS[answers.said[at] - 1],
+        }
+        for at in answers.kept().tolist()
+    ]
+
+
+def report(answers: Answers) -> dict[str, Any]:
+    """Return what came of the answers; with a promised precision, that beside it, exactly.
+
+    ``dismissed / answered = share - (theta - theta_0 + unspent) / (rate answered)``
+    """
+    waiting = int((answers.said[answers.kept()] == 0).sum())
+    found: dict[str, Any] = {
+        "alerts_waiting": waiting,
+        "alerts_answered": answers.answered,
+        "alerts_dismissed": answers.dismissed,
+    }
+    promise, count = answers.promise, answers.answered
+    if promise is None:
+        return found
+    realised = term = None
+    if count:
+        realised = 1.0 - answers.dismissed / count
+        travel = answers.theta - promise.start + answers.unspent
+        term = travel / (promise.rate * count)
+    return {
+        **found,
+        "precision_promised": 1.0 - promise.share,
+        "precision_realised": realised,
+        "precision_error_term": term,
+        "precision_level": math.exp(answers.theta),
+        "precision_in_words": _in_words(1.0 - promise.share, realised, count, waiting),
+    }
+
+
+def _in_words(promised: float, realised: float | None, count: int, waiting: int) -> str:
+    waits = f"; {waiting} wait for an answer" if waiting else ""
+    if realised is None:
+        return (
+            f"Promised that {100 * promised:.3g} % of the answered alerts are faults; none was "
+            f"answered yet, so that the level stays where it began{waits}."
+        )
+    return (
+        f"Promised that {100 * promised:.3g} % of the answered alerts are faults, realised "
+        f"{100 * realised:.3g} % of {count}{waits}."
+    )

@@ -1,0 +1,229 @@
+"""Answered alerts: compiled, in NumPy and in plain loops; any cuts; what identities promise."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from helpers.detector_streams import SMALL, STREAMS, TINY, faulty
+from helpers.sizes import size
+from naive.answers import Answering
+
+from onkel import core
+from onkel.core.answers import KINDS, MOST, ROOM, Answers, Promise
+from onkel.core.density_table import Level
+from onkel.learner import Densities
+
+CORES = ("compiled", "numpy") if core.compiled else ("numpy",)
+PROMISES = {
+    "none": None,
+    "beside": Promise(0.2, math.log(0.05), math.log(0.2), 0.25),
+    "alone": Promise(0.3, math.log(0.05), math.log(0.06), 0.5, alone=True),
+}
+
+
+@pytest.fixture
+def use(monkeypatch):
+    """A function that lets one of the cores run."""
+    return lambda which: monkeypatch.setattr(core, "has_lane", lambda: which == "compiled")
+
+
+def script(rng, rows, every=7):
+    """When somebody answers, which of the alerts that are kept, and how."""
+    times = np.sort(rng.choice(np.arange(40, rows), size=rows // every, replace=False))
+    return [(int(t), float(rng.random()), str(rng.choice(KINDS))) for t in times]
+
+
+def chosen(numbers, share):
+    return numbers[min(int(share * len(numbers)), len(numbers) - 1)] if numbers else None
+
+
+def by_loops(plan, promise, X, answers, memory):
+    asked = promise and vars(promise)
+    model, said = Answering(X.shape[1], plan, memory, asked), []
+    for t, x in enumerate(X.tolist()):
+        for when, share, kind in answers:
+            number = chosen(sorted(model.asked), share) if when == t else None
+            if number is not None:
+                model.answer(number, kind)
+        said.append(model.see(x)[0])
+    return model, np.array(said)
+
+
+def by_the_core(plan, promise, X, answers, memory, step=10**9):
+    model, said = Densities(plan, X.shape[1], np.float64, "error", promise, memory), []
+    stops = sorted({0, len(X), *(t for t, _, _ in answers), *range(0, len(X), step)})
+    for first, last in pairwise(stops):
+        for when, share, kind in answers:
+            held = model.answers.asked_at[model.answers.kept()].tolist()
+            number = chosen(held, share) if when == first else None
+            if number is not None:
+                model.answer(number, kind)
+        out = core_run(model, X[first:last])
+        said.append(out)
+    return model, np.concatenate(said)
+
+
+def core_run(model, X):
+    score, limit = model.learn(X, np.zeros((len(X), 1)), np.ones(len(X)))
+    return np.column_stack([score, limit])
+
+
+@pytest.mark.parametrize("promise", PROMISES)
+@pytest.mark.parametrize("name", ["faulty", "spiked", "any order", "one faulty column"])
+def test_the_loops_are_the_truth(rng, use, name, promise):
+    """Fewer alerts than the ring holds, so that none is forgotten."""
+    X = STREAMS[name](rng, size(160, 500, plain=130))
+    answers, memory = script(rng, len(X)), 200.0
+    truth, said = by_loops(TINY, PROMISES[promise], X, answers, memory)
+    assert len(truth.asked) <= ROOM
+    for which in CORES:
+        use(which)
+        model, found = by_the_core(TINY, PROMISES[promise], X, answers, memory)
+        off = np.abs(found - said[:, :2]) > 1e-3 * (1 + np.abs(said[:, :2]))
+        assert off.any(axis=1).mean() <= 1 / 50
+        own = model.answers
+        assert own.asked_at[own.kept()].tolist() == sorted(truth.asked)
+        assert (own.answered, own.dismissed) == (truth.answered, truth.dismissed)
+        if truth.promise:
+            assert own.theta == pytest.approx(truth.theta, abs=1e-9)
+            assert own.unspent == pytest.approx(truth.cut_off, abs=1e-9)
+    if name != "any order":
+        assert truth.answered > 3
+
+
+@pytest.mark.parametrize("promise", PROMISES)
+def test_cuts_do_not_matter(rng, promise):
+    X = faulty(rng, 700, 3)
+    answers = script(rng, len(X), 20)
+    whole, said = by_the_core(SMALL, PROMISES[promise], X, answers, 300.0)
+    for step in (1, 7, 256):
+        other, found = by_the_core(SMALL, PROMISES[promise], X, answers, 300.0, step)
+        np.testing.assert_array_equal(found, said)
+        ours, theirs = other.answers.dump(), whole.answers.dump()
+        for name, values in ours.items():
+            np.testing.assert_array_equal(values, theirs[name])
+
+
+def watched(rng, plan=SMALL, promise=None, memory=1e4):
+    """A detector with 600 usual rows behind it, and one row far out."""
+    model = Densities(plan, 3, np.float64, "error", promise, memory)
+    core_run(model, rng.normal(size=(600, 3)))
+    core_run(model, np.array([[0.0, 12.0, 0.0]]))
+    return model, int(model.answers.asked_at[model.answers.kept()[-1]])
+
+
+def alert(model, row):
+    score, level = model.scores(np.array([row]))[0, 0], model.limits()[0]
+    return bool(score < level)
+
+
+def test_what_was_usual_comes_no_more_and_all_else_does(rng):
+    model, number = watched(rng)
+    assert number == 600 and alert(model, [0.5, 11.5, -0.5])
+    model.answer(number, "usual")
+    assert not alert(model, [0.5, 11.5, -0.5]) and not alert(model, [0.0, 13.0, 0.2])
+    for other in ([0.0, -12.0, 0.0], [12.0, 0.0, 0.0], [0.0, 12.0, 9.0], [0.0, 40.0, 0.0]):
+        assert alert(model, other), other
+
+
+def test_what_was_a_fault_stays_one_however_often_it_returns(rng):
+    model, number = watched(rng)
+    other = model.copy()
+    model.answer(number, "fault")
+    again = np.array([0.0, 12.0, 0.0]) + 0.5 * rng.normal(size=(3000, 3))
+    X = rng.normal(size=(6000, 3))
+    X[::2] = again
+    counts = []
+    for each in (model, other):
+        found = core_run(each, X)
+        counts.append(np.mean(found[::2, 0] < found[::2, 1]))
+        usual = found[1::2]
+        assert np.mean(usual[:, 0] < usual[:, 1]) < 0.1
+    assert counts[0] == 1.0 and counts[1] < 0.2
+    size_of = np.abs(model.state.raw[0, : SMALL.terms, 1]).max()
+    assert size_of < 8  # nothing of it was learned
+
+
+def test_a_fault_that_was_learned_is_taken_out(rng, use):
+    for which in CORES:
+        use(which)
+        model, number = watched(np.random.default_rng(1))
+        for _ in range(3):
+            core_run(model, rng.normal(size=(SMALL.hold, 3)))
+        there = np.flatnonzero(model.state.raw[0, :, 1] == 12.0)
+        waiting = model.state.held[:, 1] == 12.0
+        held = len(there) or waiting.any()
+        model.answer(number, "fault")
+        assert not (model.state.raw[0, :, 1] == 12.0).any() or not held
+        core_run(model, rng.normal(size=(50, 3)))  # and it goes on
+
+
+def test_an_answer_fades(rng):
+    model, number = watched(rng, memory=100.0)
+    model.answer(number, "usual")
+    assert not alert(model, [0.0, 12.0, 0.0])
+    core_run(model, rng.normal(size=(400, 3)))
+    assert alert(model, [0.0, 12.0, 0.0])
+
+
+# -- the promise -------------------------------------------------------------------------------
+
+
+def identity(answers):
+    """The dismissed share less what the identity says it is."""
+    promise = answers.promise
+    travel = answers.theta - promise.start + answers.unspent
+    said = promise.share - travel / (promise.rate * answers.answered)
+    return answers.dismissed / answers.answered - said
+
+
+@pytest.mark.parametrize("policy", ["all usual", "all faults", "spite", "by turns", "dice"])
+@pytest.mark.parametrize("alone", [False, True])
+def test_the_identity_holds_for_any_answers(rng, policy, alone):
+    promise = Promise(0.2, math.log(0.05), math.log(0.2), 0.25, alone)
+    model = Densities(SMALL, 2, np.float64, "error", promise)
+    for round_ in range(size(60, 300)):
+        X = rng.normal(size=(40, 2))
+        X[rng.random(40) < 0.2] *= 10.0 ** rng.integers(0, 4)
+        core_run(model, X)
+        waiting = [i for i in model.answers.kept() if not model.answers.said[i]]
+        for at in waiting[:5]:
+            likes = model.answers.dismissed < 0.2 * model.answers.answered
+            kind = {
+                "all usual": "usual", "all faults": "fault", "spite": "usual" if likes else "fault",
+                "by turns": KINDS[round_ % 2], "dice": str(rng.choice(KINDS)),
+            }[policy]  # fmt: skip
+            model.answer(int(model.answers.asked_at[at]), kind)
+    assert model.answers.answered > 5
+    assert abs(identity(model.answers)) < 1e-9
+
+
+def test_a_changed_mind_counts_once(rng):
+    promise = Promise(0.2, math.log(0.05), math.log(0.2))
+    model, number = watched(rng, promise=promise)
+    states = []
+    for kind in ("usual", "fault", "usual", "usual"):
+        model.answer(number, kind)
+        states.append((model.answers.dismissed, model.answers.theta, len(model.answers.of)))
+        assert model.answers.answered == 1 and abs(identity(model.answers)) < 1e-12
+    assert states[2] == pytest.approx(states[0]) and states[3] == states[2]
+    assert states[1][0] == 0 and states[1][1] > states[0][1]
+
+
+def test_answers_are_bounded(rng):
+    answers = Answers.none(1, 1e9)
+    answers.make_room(10**6)
+    frame = np.ones((2, 3, 1))
+    for t in range(3 * MOST):
+        answers.ask(np.full((3, 1), 50.0 + t), t, 9.0, 0.0)
+        answers = answers.answer(answers.find(t), 0, t + 1, frame, 5.0)
+    assert len(answers.born) == MOST and answers.of.tolist() == [*range(2 * MOST, 3 * MOST)]
+    assert len(answers.asked_at) == ROOM and answers.answered == 3 * MOST
+
+
+def test_without_a_promise_the_level_is_that_of_the_rate(rng):
+    model, _ = watched(rng)
+    assert model.limits()[0] == model.level(Level.LOG_ALPHA)

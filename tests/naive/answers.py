@@ -1,0 +1,132 @@
+"""A detector whose alerts are answered, in plain loops.
+
+An answered alert e is seen in the units of then, z = (value - mean) / spread, of its row, its step
+and the mean of the last rows. A row x is like it by k = exp(-D^2 - age / memory), where D is the
+largest over the three of
+
+    sum_j w_j |z_j(x) - z_j(e)| / radius + max_j (|z_j(x)| - limit_j)+ / 3
+
+with w_j ~ z_j(e)^2 + 0.1, radius = 0.5 + 0.3 sum_j w_j |z_j(e)|, limit_j = max(1.3 |z_j(e)|, 3).
+Of the three only those are compared in which e stands out (|z_j| >= 3 somewhere), all of them if it
+does in none; where rows are not tied to those before, only rows are looked at.
+
+    theta <- min(theta + rate (share - dismissed), high)
+"""
+
+import math
+
+from naive.density import Detector
+
+KINDS = ("row", "step", "late")
+
+
+class Answering(Detector):
+    """`promise`: None, or share, start, high, rate, alone."""
+
+    def __init__(self, d, plan, memory, promise=None):
+        super().__init__(d, plan)
+        self.memory, self.promise = memory, promise
+        self.theta = promise["start"] if promise else None
+        self.asked, self.answers = {}, {}
+        self.answered = self.dismissed = 0
+        self.cut_off = 0.0
+
+    def alert_level(self):
+        if self.promise is None:
+            return self.level
+        return self.theta if self.promise["alone"] else min(self.level, self.theta)
+
+    def ask(self, seen, score, tied):
+        self.asked[self.t] = ([list(part) for part in seen], score, tied)
+
+    # -- likeness
+
+    def likeness(self, e, seen):
+        far = 0.0
+        for part, place in zip(seen, e["places"], strict=True):
+            if place is None:
+                continue
+            apart = more = 0.0
+            for j, value in enumerate(part):
+                z = (value - place["mean"][j]) / place["spread"][j]
+                apart += place["w"][j] * abs(z - place["z"][j])
+                more = max(more, abs(z) - place["limit"][j])
+            far = max(far, apart / place["radius"] + more / 3)
+        return math.exp(-far * far - (self.t - e["born"]) / self.memory)
+
+    def heard(self, seen, score):
+        usual, fault, strength = 0.0, 0.0, 0.0
+        for e in self.answers.values():
+            k = self.likeness(e, seen)
+            if e["answer"] == "usual":
+                usual = max(usual, k)
+            elif k > fault:
+                fault, strength = k, e["strength"]
+        if fault <= usual:
+            return score * (1 - usual), False
+        if fault >= 0.5:
+            return max(score, fault * strength, 0.1 - self.alert_level()), True
+        return max(score, fault * strength), False
+
+    # -- answers
+
+    def place(self, kind, part, tied):
+        if kind != "row" and not tied > 0:
+            return None
+        moments = self.moments[kind]
+        if not moments.mass > 0:
+            return None
+        spread = [
+            max(math.sqrt(moments.cov[j][j]), 1e-8 * self.size[j], 1e-300) for j in range(self.d)
+        ]
+        z = [(part[j] - moments.mean[j]) / spread[j] for j in range(self.d)]
+        total = sum(v * v + 0.1 for v in z)
+        w = [(v * v + 0.1) / total for v in z]
+        return {
+            "mean": list(moments.mean), "spread": spread, "z": z, "w": w,
+            "limit": [max(1.3 * abs(v), 3.0) for v in z],
+            "radius": 0.5 + 0.3 * sum(a * abs(v) for a, v in zip(w, z, strict=True)),
+            "out": max(map(abs, z)) >= 3,
+        }  # fmt: skip
+
+    def answer(self, number, answer):
+        seen, score, tied = self.asked[number]
+        before = self.answers.get(number)
+        if before is not None and before["answer"] == answer:
+            return
+        places = [self.place(k, part, tied) for k, part in zip(KINDS, seen, strict=True)]
+        if any(p and p["out"] for p in places):
+            for p in places:
+                if p and not p["out"]:
+                    p["radius"] = math.inf
+        strength = max(score, -math.log(self.plan.low) + 0.5)
+        self.answers.pop(number, None)
+        self.answers[number] = {
+            "answer": answer, "places": places, "born": self.t, "strength": strength,
+        }  # fmt: skip
+        self.count(before, answer)
+        if answer == "fault":
+            self.unlearn(seen)
+
+    def count(self, before, answer):
+        change = (answer == "usual") - (before is not None and before["answer"] == "usual")
+        self.dismissed += change
+        self.answered += before is None
+        if self.promise is not None:
+            share = self.promise["share"] if before is None else 0.0
+            theta = self.theta + self.promise["rate"] * (share - change)
+            self.cut_off += max(theta - self.promise["high"], 0.0)
+            self.theta = min(theta, self.promise["high"])
+
+    def unlearn(self, seen):
+        x, step, _ = seen
+        self.held = [h for h in self.held if not (h[1] == x and h[2] == step)]
+        pairs = zip(self.raw["row"], self.raw["step"], strict=True)
+        gone = [i for i, (a, b) in enumerate(pairs) if a == x and b == step]
+        if not gone or len(self.marks) - len(gone) < self.plan.young or not self.ready:
+            return
+        for kind in ("row", "step"):
+            self.raw[kind] = [v for i, v in enumerate(self.raw[kind]) if i not in gone]
+        self.marks = [m for i, m in enumerate(self.marks) if i not in gone]
+        self.next_refresh = 0
+        self.refresh()
