@@ -120,6 +120,21 @@ def lock_folder(folder: Path) -> int:
     return _taken(open_private(folder / "lock", os.O_RDWR | os.O_CREAT), folder)
 
 
+def is_locked(folder: Path) -> bool | None:
+    """Whether a process holds a folder's lock, which is not touched; None where nobody tells."""
+    if not Path("/proc/locks").exists():
+        return None
+    return any(_held(path) for path in (folder, folder / "lock") if path.exists())
+
+
+def _held(path: Path) -> bool:
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return holder(handle) != _SOMEBODY
+    finally:
+        os.close(handle)
+
+
 def _taken(handle: int, folder: Path) -> int:
     if try_lock(handle):
         return handle
@@ -164,11 +179,6 @@ else:
         except BlockingIOError:
             return False
         return True
-
-
-def is_held(handle: int) -> bool:
-    """Whether a process has locked what is open, on a system that tells."""
-    return holder(handle) != _SOMEBODY
 
 
 _SOMEBODY = "another process"

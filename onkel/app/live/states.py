@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -11,7 +10,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from onkel.app.disk import is_held
+from onkel.app.disk import is_locked
 from onkel.app.errors import StateProblem, UsageProblem
 from onkel.app.live.board import Board
 from onkel.app.live.past import numbers_of, past_of
@@ -93,17 +92,9 @@ class Folder:
 
 
 def _in_use(folder: Path) -> bool:
-    """Whether a run holds the folder now: its lock is looked at, never taken."""
-    if not Path("/proc/locks").exists():  # elsewhere: whether it was written of late
-        return time.time() - _written(folder) < LATELY
-    try:
-        handle = os.open(folder / "lock", os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        return is_held(handle)
-    finally:
-        os.close(handle)
+    """Whether a run holds the folder now; where that is not told, whether it was written of late."""
+    locked = is_locked(folder)
+    return time.time() - _written(folder) < LATELY if locked is None else locked
 
 
 def _written(folder: Path) -> float:
