@@ -147,6 +147,11 @@ def targets_of(model: BaseRegressor, y: Any) -> tuple[Array, bool]:
     return model._targets(y)
 
 
+def is_flat(model: BaseRegressor) -> bool:
+    """Whether targets came as one number per row, not as rows of them."""
+    return bool(model._flat)
+
+
 def labels_of(model: BaseClassifier, y: Any) -> Array:
     """Return checked labels."""
     return model._labels(y, warn=False)

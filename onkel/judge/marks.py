@@ -22,6 +22,10 @@ class Marks:
     """The threshold; the half-width of the interval."""
     mark: Array | None = None
     """Alerts; mistakes; targets outside their intervals."""
+    rare: Array | None = None
+    """Of detectors with keys: p, or the rank of the score."""
+    usual: Array | None = None
+    """Of detectors with keys: means and variances before each row, [rows][2][features]."""
 
 
 def marks_of_labels(found: Sequence[Any], target: Sequence[Any]) -> Marks:

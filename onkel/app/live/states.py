@@ -92,7 +92,7 @@ class Folder:
 
 
 def _in_use(folder: Path) -> bool:
-    """Whether a run holds the folder now; where that is not told, whether it was written of late."""
+    """Whether a run holds the folder now; where nobody tells, whether it was written of late."""
     locked = is_locked(folder)
     return time.time() - _written(folder) < LATELY if locked is None else locked
 

@@ -20,6 +20,9 @@ from onkel.app.run.session import Session
 from onkel.fleet.view import FleetView
 from onkel.judge import Marks, marks_of_labels, marks_of_numbers
 
+COUNTED = 20_000
+"""So many keys are counted at every block, more now and then only."""
+
 
 class Live:
     """Publishes what came of each block to a board; a watcher of a session.
@@ -67,8 +70,8 @@ class Live:
         found = numbers_of(session.counters, session.settings)
         now, model = time.monotonic(), session.models.newest()
         if isinstance(session.models, Keyed) and now >= self._next:
-            self._next = now + 10 * PERIOD
-            found["keys"] = len(session.models)
+            found["keys"] = count = len(session.models)
+            self._next = now + (10 * PERIOD if count > COUNTED else 0.0)
         elif now >= self._next and model is not None and model.__sklearn_is_fitted__():
             self._next = now + PERIOD
             found["terms"] = int(parted(model)[0].n_terms_)

@@ -178,13 +178,13 @@ class FleetAlerts(Alerts):
             p = columns.get("p", verdicts.rank)
             model.ranking.update(block.keys, p, verdicts.alert, block.X, found.usual)
             ids = alert_ids(verdicts.alert, verdicts.age, block.keys)
-            more = {"alert_id": ids, "far": _far(block.X, verdicts.alert, found.usual)}
+            more = {"alert_id": ids, "far": far_of(block.X, verdicts.alert, found.usual)}
             return {**self.counted(columns, block), **more, "shown": shown}
 
         return finish
 
 
-def _far(X: Any, alert: Any, usual: Any) -> list[Any]:
+def far_of(X: Any, alert: Any, usual: Any) -> list[Any]:
     """Return how far the numbers of alerts lie from the means of their keys, in spreads."""
     far: list[Any] = [None] * len(alert)
     for i in np.flatnonzero(alert).tolist() if usual is not None else ():

@@ -12,7 +12,6 @@ from onkel.app.service.bodies import LONGEST, Entry
 from onkel.app.service.limits import Limits
 from onkel.estimators import inside
 from onkel.fleet import Fleet
-from onkel.fleet.outputs import Verdicts
 from onkel.judge import Answer, Marks, NamedRows, marks_of_labels, marks_of_numbers
 
 Array = NDArray[Any]
@@ -87,15 +86,12 @@ def learn(fleet: Fleet, entry: Entry, names: list[str] | None, rows: Any, output
 
 
 def _novelty(fleet: Fleet, entry: Entry, X: Any, output: str, how: dict[str, Any]) -> Answer:
-    found = fleet.predict_then_learn(
-        entry.keys, X, None, entry.time, output="verdict", **how
-    )  # fmt: skip
-    score, limit, alert, rank, age = found.T
-    verdicts = Verdicts(score, limit, alert > 0, rank, age)
+    found, usual = fleet.verdicts(entry.keys, X, entry.time, **how)
     tells_p = bool(fleet.estimator.tells_p)
-    marks = Marks(score, limit, alert > 0)
-    beside = {} if output != "prediction" else {"p": np.exp(score) if tells_p else rank}
-    return Answer(verdicts.answer(output, tells_p), beside, marks)
+    rare = np.exp(found.score) if tells_p else found.rank
+    marks = Marks(found.score, found.limit, found.alert, rare, usual)
+    beside = {} if output != "prediction" else {"p": rare}
+    return Answer(found.answer(output, tells_p), beside, marks)
 
 
 def _numbers(found: Any, y: Any, output: str, asked: str) -> Answer:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.app.live.board import PERIOD, REVISED, Block, Board
+from onkel.app.run.fleets import far_of
 from onkel.app.run.incidents import Grouping
 from onkel.app.run.settings import RunSettings
 from onkel.app.service import codec, tables
@@ -22,7 +23,7 @@ from onkel.app.service.slots import Slot
 from onkel.fleet import Fleet
 from onkel.fleet.ranking import Ranking
 from onkel.fleet.view import FleetView
-from onkel.judge import Marks, reason_of, worst
+from onkel.judge import Marks, briefly, reason_of, worst
 from onkel.streams.sources import Block as Rows
 
 Array = NDArray[Any]
@@ -72,6 +73,7 @@ class Watched:
         self.explaining = threading.Lock()
         self.ranking: Ranking | None = None
         """Of a model with keys: how they are doing, since the service started."""
+        self.view: FleetView | None = None
         self.grouping: Grouping | None = None
         """Of a detector: its incidents, since the service started."""
 
@@ -94,9 +96,8 @@ class Watch:
             watched.grouping = grouping_of(slot)
         if isinstance(slot.estimator, Fleet):
             watched.ranking = Ranking()
-            self.board.show_keys(
-                slot.spec.name, FleetView(slot.estimator, watched.ranking, slot.spec.features)
-            )
+            watched.view = FleetView(slot.estimator, watched.ranking, slot.spec.features)
+            self.board.show_keys(slot.spec.name, watched.view)
         if slot.estimator.__sklearn_is_fitted__():
             numbers = self._numbers(slot, watched, slot.estimator.diagnostics_)
             self.board.publish(slot.spec.name, Block(slot.estimator.task, 0, numbers=numbers))
@@ -106,8 +107,17 @@ class Watch:
         self._watched.pop(slot.spec.id, None)
         self.board.forget(slot.spec.name)
 
+    def forgot(self, slot: Slot, keys: list[Any]) -> None:
+        """Show keys no longer."""
+        watched = self._watched.get(slot.spec.id)
+        if watched is not None and watched.ranking is not None:
+            watched.ranking.drop(keys)
+
     def learned(self, slot: Slot, entry: Entry, rows: Any, judged: Marks) -> None:
         """Note what a call brought; called while no other is at the model."""
+        if entry.op == "forget":
+            self.forgot(slot, entry.keys or [])
+            return
         slot.examples += len(rows)
         slot.alerts += 0 if judged.mark is None else int(np.count_nonzero(judged.mark))
         watched = self._watched.get(slot.spec.id)
@@ -147,7 +157,8 @@ class Watch:
     ) -> None:
         """Show what came of rows of a model with keys."""
         now, fleet, keys = time.monotonic(), slot.estimator, entry.keys or []
-        assert watched.ranking is not None
+        assert watched.ranking is not None and watched.view is not None
+        watched.view.fleet = fleet  # another one, where it was made anew from the disk
         numbers: dict[str, Any] = {"t": fleet.t_, "keys": len(fleet), **_kind(fleet.estimator)}
         if watched.numbers.due(now):
             numbers |= self._numbers(slot, watched, fleet.diagnostics_)
@@ -162,10 +173,14 @@ class Watch:
             watched.ranking.update(keys, np.full(len(keys), np.nan), mark)
             return
         assert judged.limit is not None and judged.mark is not None
-        rare = np.exp(judged.value) if fleet.estimator.tells_p else _ranks(judged)
-        watched.ranking.update(keys, rare, judged.mark)
+        rare = np.full(len(keys), np.nan) if judged.rare is None else judged.rare
+        watched.ranking.update(keys, rare, judged.mark, X, judged.usual)
         self._grouped(slot, watched, X, [str(key) for key in keys], judged)
-        self.board.tell(slot.spec.name, _told(judged, fleet.t_ - len(keys), keys))
+        told = _told(judged, fleet.t_ - len(keys))
+        for alert, at in told:
+            alert["sentence"] = _briefly(judged.usual, X, names, at)
+            alert |= {"key": str(keys[at]), "whole": not isinstance(keys[at], str)}
+        self.board.tell(slot.spec.name, [alert for alert, _ in told])
 
     def _grouped(
         self, slot: Slot, watched: Watched, X: Any, keys: list[str] | None, judged: Marks
@@ -173,14 +188,16 @@ class Watch:
         """Group the alerts of a call into incidents, and show them."""
         grouping, mark = watched.grouping, judged.mark
         assert grouping is not None and mark is not None
-        seen = grouping.groups.seen
-        numbers = X if isinstance(X, np.ndarray) and X.dtype.kind == "f" else None
-        width = len(grouping.features)
-        if numbers is None or numbers.ndim != 2 or numbers.shape[1] != width:
-            numbers = np.full((len(mark), width), np.nan)  # a table: its numbers are not told
-        rows = np.arange(seen, seen + len(mark))
-        block = Rows(seen, len(mark), rows, numbers, {}, keys=keys)
-        columns = {"alert": mark, "score": judged.value, "threshold": judged.limit}
+        seen, width = grouping.groups.seen, len(grouping.features)
+        columns: dict[str, Any] = {
+            "alert": mark, "score": judged.value, "threshold": judged.limit,
+        }  # fmt: skip
+        fits = isinstance(X, np.ndarray) and X.dtype.kind == "f" and X.shape[1:] == (width,)
+        numbers = X if fits else np.full((len(mark), width), np.nan)  # a table: nothing is told
+        usual = getattr(judged, "usual", None)
+        if fits and keys is not None and usual is not None and len(usual):
+            columns["far"] = far_of(numbers, mark, usual)
+        block = Rows(seen, len(mark), np.arange(seen, seen + len(mark)), numbers, {}, keys=keys)
         _, events = grouping(block, columns)
         if events or mark.any():
             self.board.show_incidents(slot.spec.name, grouping.newest())
@@ -215,7 +232,7 @@ class Watch:
         self, slot: Slot, watched: Watched, entry: Entry, judged: Marks, before: int, now: float
     ) -> None:
         """Show the alerts of the block; say why of the worst, as far as the time allows."""
-        self.board.tell(slot.spec.name, _told(judged, before, None))
+        self.board.tell(slot.spec.name, [alert for alert, _ in _told(judged, before)])
         if not watched.reasons.due(now):
             return
         watched.reasons.spent(now, 0.0)
@@ -256,23 +273,29 @@ def grouping_of(slot: Slot) -> Grouping:
     return Grouping(RunSettings("detect", model=kind, nu=float(model.nu)), names)
 
 
-def _told(judged: Marks, before: int, keys: Any) -> list[dict[str, Any]]:
-    """Return the latest alerts of a call, without reasons."""
+def _told(judged: Marks, before: int) -> list[tuple[dict[str, Any], int]]:
+    """Return the latest alerts of a call, without reasons, and their places in it."""
     assert judged.value is not None and judged.limit is not None and judged.mark is not None
     return [
-        {
-            "t": before + at + 1, **({} if keys is None else {"key": keys[at]}),
-            "score": float(judged.value[at]), "threshold": float(judged.limit[at]),
-            "sentence": None, "features": [],
-        }
+        (
+            {
+                "t": before + at + 1, "score": float(judged.value[at]),
+                "threshold": float(judged.limit[at]), "sentence": None, "features": [],
+            },
+            at,
+        )
         for at in np.flatnonzero(judged.mark)[-REVISED:].tolist()
     ]  # fmt: skip
 
 
-def _ranks(judged: Marks) -> Array:
-    """Return how rare rows are where scores do not tell: below its threshold a row is rarer."""
-    assert judged.value is not None and judged.limit is not None
-    return np.where(judged.value < judged.limit, 0.01, 0.5)
+def _briefly(usual: Any, X: Any, names: Any, at: int) -> str | None:
+    """Return which numbers of a row are far from the means of its key, as they were before it."""
+    if usual is None or not len(usual):
+        return None
+    mean, variance = usual[at]
+    spread = np.where(variance > 0, np.sqrt(variance), 1.0)
+    told = names or [f"x{j}" for j in range(len(mean))]
+    return briefly(X[at : at + 1], mean, spread, [*told])[0]
 
 
 def _kind(model: Any) -> dict[str, Any]:

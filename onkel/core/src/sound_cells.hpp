@@ -169,7 +169,7 @@ inline bool sound_head(const TermHead& h, const TermPlan& plan) {
   const int64_t slots = int64_t{h.panels} * kLanes, room = std::max<int64_t>(h.count, 0) + kAhead;
   const int64_t most = std::max(std::min(plan.limit, int64_t{1} << 40), room) / kLanes * 3 / 2 + 3;
   const bool binary = h.flags & kBinary;
-  return h.version == kTermVersion && within(h.flags, 0, 31) && within(h.t, 1, kMostCounted) &&
+  return h.version == kTermVersion && within(h.flags, 0, 31) && within(h.t, 0, kMostCounted) &&
          within(h.mistakes, 0, h.t) && within(h.columns, 0, 1 << 20) && within(h.panels, 0, most) &&
          within(h.count, 0, std::min(slots, std::min(h.t, plan.cap))) &&
          within(h.head, 0, std::max<int64_t>(slots - 1, 0)) && sound_room(h) &&
@@ -264,8 +264,8 @@ inline bool TermCells<T>::sound(Byte* cell) const {
   if (!sound_head(h, plan) || TermArrays<T>(plan, h, nullptr).size != h.size) return false;
   const TermArrays<T> a(plan, h, cell);
   const bool clocked = std::isfinite(plan.duration);
-  if (clocked ? !(std::isfinite(h.clock) && h.refreshed <= h.clock)
-              : !(std::isnan(h.clock) && std::isnan(h.refreshed)))
+  const bool none = std::isnan(h.clock) && std::isnan(h.refreshed);  // of rows of weight 0, too
+  if (clocked ? !(std::isfinite(h.clock) && h.refreshed <= h.clock) && !(none && h.t == 0) : !none)
     return false;
   if (task != kClassification && h.columns < 1) return false;
   if (task == kNovelty && h.columns != 1) return false;

@@ -13,7 +13,6 @@ from onkel.alerting import RecentScores
 from onkel.core import cells, compiled
 from onkel.core.answers import Answers
 from onkel.core.density import DensityState, sixteens
-from onkel.core.density_table import Count
 from onkel.estimators.density_detector import Detector
 from onkel.learner import Densities
 
@@ -135,15 +134,15 @@ def recent_of(size: int, head: Any, found: dict[str, Any]) -> RecentScores:
 
 def _state(empty: DensityState, head: Any, found: dict[str, Any]) -> DensityState:
     """Return a detector's state; places come in sixteens, and those without a term hold nothing."""
-    n = found["whole"]
+    told = sixteens(head["told"])
     places, late = sixteens(head["places"]), sixteens(head["late_places"])
     state = {f.name: getattr(empty, f.name) for f in fields(empty)}
     d = len(found["last"])
     kept = {
         "raw": _longer(found["raw"], 1, places), "late_raw": _longer(found["late_raw"], 0, late),
         "marks": _longer(found["marks"], 0, places),
-        "history": _longer(found["history"], 0, sixteens(n[Count.HISTORY])),
-        "ranked": _longer(found["ranked"], 0, sixteens(n[Count.HISTORY])),
+        "history": _longer(found["history"], 0, told),
+        "ranked": _longer(found["ranked"], 0, told),
     }  # fmt: skip
     if not head["settled"]:
         f4 = np.float32

@@ -90,6 +90,8 @@
     const rate = (v) => v === null || v === undefined ? v : flip ? 1 - v : v;
     const list = [["examples", number(found.t)]];
     if (!found.epoch) list.push(["examples per second", number(found.speed)]);
+    $("terms-card").hidden = found.keyed || found.epoch > 0;
+    $("drift-card").classList.toggle("wide", found.keyed);
     if (n.keys !== undefined) list.push(["keys", number(n.keys)]);
     else if (n.terms !== undefined || !found.epoch) list.push(["terms stored", number(n.terms)]);
     if (task === "classification") list.push(["mistakes", number(n.mistakes), "mark"], ["share of mistakes", percent(n.realised)]);
