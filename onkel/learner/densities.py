@@ -250,7 +250,11 @@ class Densities:
     def answer(self, number: int, kind: str) -> None:
         """Take in what somebody says of an alert that is kept, "usual" or "fault"."""
         at, low = self.answers.find(number), -float(np.log(self.plan.low))
-        found = self.answers.answer(at, KINDS.index(kind), self.t, self._frame(), low + STRONGER)
+        n = self.count(Count.SIZE)
+        usual = np.moveaxis(self.state.raw[:, :n], 0, 1)[self.state.marks[:n] == 0]
+        found = self.answers.answer(
+            at, KINDS.index(kind), self.t, self._frame(), low + STRONGER, usual
+        )
         if kind == "fault":
             state = self.state.copy()
             if without(self.plan, state, self.answers.row_of(at)):

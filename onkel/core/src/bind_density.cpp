@@ -112,9 +112,9 @@ struct Answered {
   int64_t room() const { return whole(asked_at.size()); }
 
   onkel::Answers view(int64_t d) const {
-    require(has(places, count() * 15 * d) && has(radius, count() * 3) && has(strength, count()),
+    require(has(places, count() * 15 * d) && has(radius, count() * 4) && has(strength, count()),
             "the answers do not fit the features");
-    require(has(asked, room() * (3 * d + 2)) && has(said, room()) && has(asked_count, 1) &&
+    require(has(asked, room() * (3 * d + 2)) && has(said, room()) && has(asked_count, 2) &&
                 asked_count.data()[0] >= 0 && memory > 0,
             "the alerts that wait do not fit the features");
     onkel::Answers a{};

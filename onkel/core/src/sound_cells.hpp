@@ -101,8 +101,8 @@ inline bool sound_answers(const DensityCell& at, const Answering& asked) {
   const Answers& a = at.s.answers;
   const int64_t d = at.s.d, t = at.s.whole[kCountT], count = at.counts[0];
   const double most = 2.01 * kLargest, none = std::numeric_limits<double>::infinity();
-  if (!within(at.counts[0], 0, t) || !within(at.counts[1], 0, count) ||
-      !within(at.counts[2], 0, at.counts[1]))
+  if (!within(at.counts[0], 0, t) || !within(at.counts[1], 0, t) ||
+      !within(at.counts[2], 0, count) || !within(at.counts[3], 0, at.counts[2]))
     return false;
   if (a.room < std::min(count, asked.kept) || !within(at.theta, 2, -kMostState, kMostState) ||
       at.theta[1] < 0 || (asked.judges && at.theta[0] > asked.high))
@@ -119,9 +119,9 @@ inline bool sound_answers(const DensityCell& at, const Answering& asked) {
     const double* p = at.places + i * 15 * d;
     fine &= within(p, 3 * d, -most, most) && within(p + 3 * d, 3 * d, 5e-324, none) &&
             within(p + 6 * d, 3 * d, -1e6, 1e6) && within(p + 9 * d, 3 * d, 0, 1.000001) &&
-            within(p + 12 * d, 3 * d, 5e-324, none) && within(at.radius + 3 * i, 3, 5e-324, none) &&
-            within(at.strength + i, 1, 0, 1e6) && within(at.born[i], 0, t) &&
-            within(at.alert[i], 0, t - 1);
+            within(p + 12 * d, 3 * d, 5e-324, none) && within(at.radius + 4 * i, 3, 5e-324, none) &&
+            within(at.radius + 4 * i + 3, 1, 1, 1e9) && within(at.strength + i, 1, 0, 1e6) &&
+            within(at.born[i], 0, t) && within(at.alert[i], 0, t - 1);
     bad += at.strength[i] > 0;
   }
   return fine && bad <= kMostAnswers && a.count - bad <= kMostAnswers;

@@ -92,7 +92,7 @@ class PackedDensities:
             **recent_head(model.recent_), "asked_room": len(answers.asked_at),
             "answers": len(answers.born),
         }  # fmt: skip
-        counts = [int(answers.asked_count[0]), answers.answered, answers.dismissed]
+        counts = [*answers.asked_count.tolist(), answers.answered, answers.dismissed]
         own = {"asked_counts": counts, "theta": [answers.theta, answers.unspent]}
         given = {name: getattr(answers, name) for name in ANSWERS}
         fields = {**vars(state), **given, **own, "recent": model.recent_.values}
@@ -107,8 +107,8 @@ def _answers(blank: Answers, found: dict[str, Any]) -> Answers:
     counts, theta = found.pop("asked_counts").tolist(), found.pop("theta").tolist()
     given = {name: found.pop(name) for name in ANSWERS}
     return replace(
-        blank, **given, asked_count=np.array(counts[:1], np.int64), answered=counts[1],
-        dismissed=counts[2], theta=theta[0], unspent=theta[1],
+        blank, **given, asked_count=np.array(counts[:2], np.int64), answered=counts[2],
+        dismissed=counts[3], theta=theta[0], unspent=theta[1],
     )  # fmt: skip
 
 
