@@ -520,10 +520,11 @@ class Incidents:
     def _gather(self, row: int, now: float | None, events: list[Event]) -> bool:
         """Open an incident of many keys, if one more that begins to alert makes them a crowd."""
         self._forget(self._begun, now)
-        if self.rate is None:
-            return False
+        n = row - self._horizon
+        if self.rate is None or not is_crowd(len(self._begun) + 1, n, self.rate):
+            return False  # nor would it be without those that are over
         there = [place for place in self._begun if self._number(place.key) == abs(place.number)]
-        if not is_crowd(len(there) + 1, row - self._horizon, self.rate):
+        if not is_crowd(len(there) + 1, n, self.rate):
             return False
         self.opened += 1
         self._wide = _Track(Incident(self.opened, wide=True))
