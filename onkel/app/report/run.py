@@ -16,7 +16,7 @@ import onkel
 from onkel.app.report import keys, tables
 from onkel.app.report.axis import Axis, axis_of, lined
 from onkel.app.report.figures import BLUE, INK, SKY, Drawing, empty, legend_list, stacked
-from onkel.app.report.scores import scores
+from onkel.app.report.scores import scores, shaded
 from onkel.app.report.style import STYLE, opening
 from onkel.app.run import lost
 from onkel.app.run.fleets import Keyed
@@ -163,7 +163,7 @@ def _thinned(session: Session) -> str:
     """Return how many alerts are marked, if not all, and what shading means."""
     marks, warming = session.counters.marks, session.counters.warming
     kind = "many keys at once" if session.source.schema.at("key") is not None else "several alerts"
-    text = f" Shaded: incidents of {kind}." if marks.seen else ""
+    text = f" Shaded: incidents of {kind}." if shaded(session) else ""
     if marks.every > 1:
         text += f" There were {marks.seen:,} alerts; one in {marks.every:,} is marked."
     if warming == session.counters.predicted:

@@ -50,9 +50,8 @@ def scores(session: Session, axis: Axis) -> Drawing:
 
 
 def _boxes(session: Session, axis: Axis, plot: Plot) -> int:
-    """Shade incidents of several alerts; return how many those are."""
-    keyed = session.source.schema.at("key") is not None
-    found = [one for one in told_of(session) if (one["wide"] if keyed else one["alerts"] > 1)]
+    """Shade incidents; return how many."""
+    found = shaded(session)
     for one in found:
         left, right = (
             float(axis.place(one[f"{end}_row"], one["began" if end == "start" else "ended"]))
@@ -64,6 +63,12 @@ def _boxes(session: Session, axis: Axis, plot: Plot) -> int:
             fill_alpha=0.3, line_alpha=0, level="underlay",
         ))  # fmt: skip
     return len(found)
+
+
+def shaded(session: Session) -> list[dict[str, Any]]:
+    """Return the incidents that are shaded: of several alerts; with keys, of many at once."""
+    keyed = session.source.schema.at("key") is not None
+    return [one for one in told_of(session) if (one["wide"] if keyed else one["alerts"] > 1)]
 
 
 def told_of(session: Session) -> list[dict[str, Any]]:

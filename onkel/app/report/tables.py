@@ -21,14 +21,15 @@ def incidents(session: Session) -> str:
     known, count = told_of(session)[:INCIDENTS], session.counters.incidents
     if not known:
         return ""
-    several = sum(one["alerts"] > 1 for one in known)
+    several, keyed = sum(one["alerts"] > 1 for one in known), any("keys" in one for one in known)
+    of = " of their key" if keyed and isinstance(session.settings.gap, int) else ""
     text = (
-        f"Alerts at most {_gap(session.settings)} apart are one incident. Those with most alerts "
-        f"come first; {several:,} had more than one."
+        f"Alerts at most {_gap(session.settings)}{of} apart are one incident. Those with most "
+        f"alerts come first; {several:,} of these have more than one."
     )
     if count > len(known):
         text += f" The table has {len(known):,} of {count:,}; --incidents FILE writes all."
-    timed, keyed = session.settings.timed, any("keys" in one for one in known)
+    timed = session.settings.timed
     head = ["incident", "began", *(["lasted"]), "alerts", *(["keys"] if keyed else []), "what"]
     rows = [_row(head, _incident(one, timed, keyed)) for one in known]
     return _section("incidents", "Incidents", text, _folded(head, rows, several or AT_ONCE))

@@ -193,7 +193,8 @@ def _extent(one: Incident) -> str:
         alerts += f" of key {one.key}"
     if one.count == 1:
         return f"{alerts} at row {one.start:,}"
-    return f"{alerts} in {lasting(one)}"
+    by_rows = one.duration is None or one.duration <= 0
+    return f"{alerts} in {lasting(one)}{' of all keys' * (by_rows and bool(one.keys))}"
 
 
 def lasting(one: Incident) -> str:
