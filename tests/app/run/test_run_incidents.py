@@ -128,7 +128,7 @@ def results(folder: Path) -> tuple[bytes, bytes]:
 
 @pytest.mark.parametrize("kind", size(["keys"], ["rows", "keys", "keys by the clock"]))
 @pytest.mark.parametrize("death", size(["output:9"], ["output:9", "output:22", "before-commit:5",
-                                                       "after-commit:7", "model:30"]))  # fmt: skip
+                                                       "after-commit:7", "cleanup:3"]))  # fmt: skip
 def test_a_kill_changes_nothing(rows, tmp_path, kind, death) -> None:
     words = []
     for name in ("whole", "cut"):
