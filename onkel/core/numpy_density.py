@@ -382,9 +382,12 @@ class Machine(Metric):
 
 def density(
     plan: Plan, state: DensityState, answers: Answers | None, x: Array, weight: Array, out: Array,
-    members: Array,
-) -> None:  # fmt: skip
-    """Judge each row, and learn it if it has a weight above 0 (no weights: none is)."""
+    members: Array, stop_from: int = -1,
+) -> int:  # fmt: skip
+    """Judge each row, and learn it if it has a weight above 0 (no weights: none is).
+
+    From row `stop_from` on (-1: never) it stops before an alert is learned. Returns the rows done.
+    """
     machine = Machine(plan, state, answers)
     weight = np.minimum(weight, plan.memory)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
@@ -402,8 +405,11 @@ def density(
             if len(members):
                 members[i] = parts
             if len(weight) and weight[i] > 0:
+                if alert and 0 <= stop_from <= i:
+                    return i
                 if alert and answers is not None:
                     seen = np.stack([row, step, mean])
                     answers.ask(seen, int(state.whole[Count.T]), score, float(parts[8]))
                 hushed = not alert and -before < level
                 machine.learn(row, step, float(weight[i]), g, score, alert, fault, hushed)
+    return len(x)

@@ -167,7 +167,6 @@ class Counters:
     absolute_error: float = 0.0
     squared_error: float = 0.0
     covered: int = 0
-    explained: int = 0
     held_back: int = 0
     """Alerts that a cool-down did not show."""
     incidents: int = 0
@@ -188,6 +187,8 @@ class Counters:
     """A few words for each setting of a self-tuning model; the history has their weights."""
     weighing: list[float] = field(default_factory=list)
     """Their weights after the latest block (of the latest model, where there are keys)."""
+    pending: dict[str, int] = field(default_factory=dict)
+    """With --pending: labels that came late, rows that wait, expired, were asked for."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON knows it."""
@@ -197,6 +198,7 @@ class Counters:
     def from_dict(cls, data: dict[str, Any]) -> Counters:
         """Return the counters that `to_dict` has described."""
         own = dict(data)
+        own.pop("explained", None)  # of states that were written when it counted
         for name, kind in _INSIDE.items():
             own[name] = kind(**own.get(name, {}))
         return cls(**own)
@@ -227,7 +229,9 @@ class Counters:
             found["first_broken"] = self.first_broken
         if self.lost:
             found["output_lost"] = self.lost
-        if task != "detect":
+        if self.pending:
+            found["pending"] = self.pending
+        elif task != "detect":
             found["unlabelled"] = self.predicted - self.examples
         if task == "detect":
             shown = self.predicted - self.warming

@@ -19,10 +19,12 @@ from onkel.app.errors import RunError, SourceProblem
 from onkel.app.run import incidents
 from onkel.app.run.checkpoint import State
 from onkel.app.run.counters import FIRST, LATEST, Counters
-from onkel.app.run.counting import COUNTINGS, Counting, Finish
+from onkel.app.run.counting import Counting, Finish
 from onkel.app.run.fleets import NOTE, FleetAlerts, Keyed
 from onkel.app.run.ledger import Checkpoint
+from onkel.app.run.notices import Notices
 from onkel.app.run.outputs import FileSink, Sink, header, lines
+from onkel.app.run.pending import counting_of, estimator_of
 from onkel.app.run.series import parted
 from onkel.app.run.settings import RunSettings
 from onkel.app.run.sifting import Sifted, sift
@@ -71,6 +73,8 @@ class Session:
         Called with the session after each block, and when nothing came for a moment.
     hints : list of str
         What a person should be told of the first rows.
+    notices : Notices, optional
+        Brings alerts to where they are wanted.
     """
 
     settings: RunSettings
@@ -84,6 +88,7 @@ class Session:
     idle: float | None = None
     watchers: list[Callable[[Session], None]] = field(default_factory=list)
     hints: list[str] = field(default_factory=list)
+    notices: Notices | None = None
     stopping: bool = False
     last: tuple[Block, dict[str, Any]] | None = None
     """The latest block and what came of it, for who watches."""
@@ -91,7 +96,7 @@ class Session:
     def __post_init__(self) -> None:
         schema = self.source.schema
         keyed = isinstance(self.models, Keyed)
-        counting = FleetAlerts if keyed else COUNTINGS[self.settings.task]
+        counting = FleetAlerts if keyed else counting_of(self.settings)
         self.counting: Counting = counting(self.settings, schema, self.counters)
         self.grouping: incidents.Grouping | None = None
         """Of a detector: its incidents."""
@@ -109,7 +114,8 @@ class Session:
     def fields(self) -> list[str]:
         """The columns of the output."""
         schema = self.source.schema
-        first = ["row"] + ["id"] * (self.source.format == "kafka")
+        named = self.source.format == "kafka" or schema.at("id") is not None
+        first = ["row"] + ["id"] * named
         first += [role for role in ("time", "key") if schema.at(role) is not None]
         return [*first, *self.counting.fields]
 
@@ -164,6 +170,13 @@ class Session:
             self._written.result()
             self._written = None
 
+    def close(self) -> None:
+        """Write what is left: for who hands over blocks one by one (`handle`), instead of `run`."""
+        try:
+            self._settle()
+        finally:
+            self._writer.shutdown()
+
     def stop(self) -> None:
         """End the run after the present block."""
         self.stopping = True
@@ -182,7 +195,11 @@ class Session:
             self.counters.grouping = self.grouping.dump()
         files = self.sinks.files()
         lengths, ends = {f.name: f.sync() for f in files}, {f.name: f.end() for f in files}
-        self.state.commit(Checkpoint(self._position, self.counters.to_dict(), lengths, ends))
+        checkpoint = Checkpoint(self._position, self.counters.to_dict(), lengths, ends)
+        if self.notices is None:
+            self.state.commit(checkpoint)
+        else:
+            self.notices.commit(checkpoint)
         now = time.monotonic()
         self._pause = SHARE * (now - begun) if now - begun > LONG else 0.0
         self._saved, self._dirty = now, False
@@ -214,6 +231,8 @@ class Session:
             if self.grouping is not None:
                 columns = {**columns, **self._grouped(self.grouping, block, columns)}
             self._write(block, columns)
+            if self.notices is not None:
+                self.notices.add(block, columns, self.source.schema.features)
             times = {} if block.time is None else {"time": block.time}
             self.counters.history.add(block.rows, {**self.counting.sums(columns), **times})
             last = block.first + block.count - 1  # the weights are those after the block
@@ -290,6 +309,8 @@ class Session:
         found = self.counters.summary(self.settings.task, self.settings.promised)
         if self.settings.tells_p:
             found["rate_promised_of"] = "usual rows"
+        if self.notices is not None:
+            found["deliveries"] = self.notices.summary()
         return found
 
     def closing(self) -> dict[str, Any]:
@@ -303,7 +324,7 @@ class Session:
         model = self.models.newest() if len(self.models) == 1 else None
         if not self.counters.members or model is None:
             return None
-        words: str = parted(model)[0].diagnostics_["in_words"]
+        words: str = parted(estimator_of(model))[0].diagnostics_["in_words"]
         return words
 
 

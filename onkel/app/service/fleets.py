@@ -12,7 +12,8 @@ from onkel.app.service.bodies import LONGEST, Entry
 from onkel.app.service.limits import Limits
 from onkel.estimators import inside
 from onkel.fleet import Fleet
-from onkel.judge import Answer, Marks, NamedRows, marks_of_labels, marks_of_numbers
+from onkel.fleet.judging import FleetDetect, FleetDetected
+from onkel.judge import Answer, Marks, NamedRows, Rows, marks_of_labels, marks_of_numbers
 
 Array = NDArray[Any]
 
@@ -68,7 +69,7 @@ def learn(fleet: Fleet, entry: Entry, names: list[str] | None, rows: Any, output
     X = rows if names is None or len(fleet) else NamedRows(rows, names)
     how: dict[str, Any] = {"sample_weight": entry.sample_weight}
     if fleet.task == "novelty":
-        return _novelty(fleet, entry, X, output, how)
+        return _novelty(fleet, entry, X, output, how, names)
     y = entry.y
     if y is None:
         raise Problem(422, "bad_field", "y is missing: one target per row.", "y")
@@ -85,11 +86,15 @@ def learn(fleet: Fleet, entry: Entry, names: list[str] | None, rows: Any, output
     return _numbers(found, y, output, asked)
 
 
-def _novelty(fleet: Fleet, entry: Entry, X: Any, output: str, how: dict[str, Any]) -> Answer:
+def _novelty(
+    fleet: Fleet, entry: Entry, X: Any, output: str, how: dict[str, Any], names: list[str] | None
+) -> Answer:
     found, usual = fleet.verdicts(entry.keys, X, entry.time, **how)
     tells_p = bool(fleet.estimator.tells_p)
     rare = np.exp(found.score) if tells_p else found.rank
-    marks = Marks(found.score, found.limit, found.alert, rare, usual)
+    rows = Rows(np.asarray(X.X if isinstance(X, NamedRows) else X))
+    told = FleetDetected(FleetDetect(names), rows, found, usual)
+    marks = Marks(found.score, found.limit, found.alert, rare, usual, told.reasons)
     beside = {} if output != "prediction" else {"p": rare}
     return Answer(found.answer(output, tells_p), beside, marks)
 

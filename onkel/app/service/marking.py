@@ -1,4 +1,4 @@
-"""What the page draws of rows, whatever the caller wants to know of them."""
+"""What the page draws of labels, whatever the caller wants to know of them."""
 
 from __future__ import annotations
 
@@ -7,43 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel import judge
-from onkel.alerting import RecentScores
 from onkel.judge import Answer, marks_of_labels
 
 Array = NDArray[Any]
 
 
-def answer(model: Any, X: Any, y: Any, output: str, how: dict[str, Any]) -> Answer:
-    """Let a model judge rows and learn them; return what was asked for, and what a page draws."""
-    if model.task == "novelty" and output == "rank":
-        return _ranked(model, X, how)
-    found = judge.answer(model, X, y, output, **how)
-    if model.task == "classification" and found.marks.value is None:
-        labels = _labels(np.asarray(found.values), model.classes_)
-        return found._replace(marks=marks_of_labels(labels, y))
-    return found
-
-
-def _ranked(model: Any, X: Any, how: dict[str, Any]) -> Answer:
-    """Rank scores among those before them, as the model itself would: rows of weight 0 stay out."""
-    fitted = model.__sklearn_is_fitted__()
-    recent = model.recent_.copy() if fitted else None
-    found = judge.answer(model, X, None, "score", **how)
-    recent, weight = recent or RecentScores(model.recent_.size), how.get("sample_weight")
-    if weight is None:
-        ranks = judge.ranks_at(recent, found.values, np.arange(len(found.values)))
-        return found._replace(values=ranks)
-    return found._replace(values=np.array(_one_by_one(recent, found.values, weight)))
-
-
-def _one_by_one(recent: RecentScores, scores: Array, weight: Any) -> list[float]:
-    ranks = []
-    for score, counts in zip(scores.tolist(), weight, strict=True):
-        ranks.append(float(recent.ranks([score])[0]))
-        if counts > 0:
-            recent.add(score)
-    return ranks
+def marked(model: Any, found: Answer, y: Any) -> Answer:
+    """Return an answer with marks: of decisions and probabilities, by the labels they mean."""
+    if model.task != "classification" or found.marks.value is not None:
+        return found
+    labels = _labels(np.asarray(found.values), model.classes_)
+    return found._replace(marks=marks_of_labels(labels, y))
 
 
 def _labels(values: Array, classes: Array) -> list[Any]:

@@ -1,7 +1,6 @@
 """From the models to the live page: numbers, and alerts with their reasons.
 
-An alert is explained by the model as it was a moment before, a copy: the model itself has learned
-the row by then, and would find it less unusual.
+Why a row raised an alert is said by the model as it was just before it learned that row.
 """
 
 from __future__ import annotations
@@ -17,19 +16,19 @@ from onkel.app.live.board import PERIOD, REVISED, Block, Board
 from onkel.app.run.fleets import far_of
 from onkel.app.run.incidents import Grouping
 from onkel.app.run.settings import RunSettings
-from onkel.app.service import codec, tables
+from onkel.app.service import tables
 from onkel.app.service.bodies import Entry, names_bytes
 from onkel.app.service.slots import Slot
 from onkel.fleet import Fleet
 from onkel.fleet.ranking import Ranking
 from onkel.fleet.view import FleetView
-from onkel.judge import Marks, briefly, reason_of, worst
+from onkel.judge import UNKNOWN, Marks, worst
 from onkel.streams.sources import Block as Rows
 
 Array = NDArray[Any]
 
 SHARE = 0.02
-"""Of the time, at most, that goes into copies, and as much into reasons."""
+"""Of the time, at most, that goes into reasons."""
 
 
 class Budget:
@@ -66,8 +65,6 @@ class Watched:
     def __init__(self, names: list[str] | None) -> None:
         self.names = names_bytes(names)
         """They count as the model's, for which there is a limit."""
-        self.copy: Any = None
-        self.copies = Budget(1.0)
         self.reasons = Budget(0.2)
         self.numbers = Budget(PERIOD)
         self.explaining = threading.Lock()
@@ -119,6 +116,7 @@ class Watch:
             self.forgot(slot, entry.keys or [])
             return
         slot.examples += len(rows)
+        slot.heard = time.monotonic()
         slot.alerts += 0 if judged.mark is None else int(np.count_nonzero(judged.mark))
         watched = self._watched.get(slot.spec.id)
         if watched is None or slot.gone:
@@ -149,8 +147,7 @@ class Watch:
         if est.task == "novelty" and judged.mark is not None:
             self._grouped(slot, watched, X, None, judged)
             if judged.mark.any():
-                self._alerts(slot, watched, entry, judged, est.t_ - len(rows), now)
-        self._refresh(slot, watched, now)
+                self._alerts(slot, watched, judged, est.t_ - len(rows), now)
 
     def _publish_keys(
         self, slot: Slot, watched: Watched, entry: Entry, X: Any, names: Any, judged: Marks
@@ -176,10 +173,11 @@ class Watch:
         rare = np.full(len(keys), np.nan) if judged.rare is None else judged.rare
         watched.ranking.update(keys, rare, judged.mark, X, judged.usual)
         self._grouped(slot, watched, X, [str(key) for key in keys], judged)
+        why = {} if judged.why is None or not judged.mark.any() else judged.why()
         told = _told(judged, fleet.t_ - len(keys))
         for alert, at in told:
-            alert["sentence"] = _briefly(judged.usual, X, names, at)
             alert |= {"key": str(keys[at]), "whole": not isinstance(keys[at], str)}
+            alert["sentence"] = why.get(at, UNKNOWN)
         self.board.tell(slot.spec.name, [alert for alert, _ in told])
 
     def _grouped(
@@ -211,6 +209,7 @@ class Watch:
             realised = float(np.mean(realised))
         if report["mistakes"] is not None:
             promised, realised = None, report["mistakes"] / max(report["t"], 1)
+        slot.promised, slot.realised = promised, realised
         return {
             "t": report["t"], "terms": report["terms"], "promised": promised,
             "realised": realised, "mistakes": report["mistakes"], "bytes": report["bytes"],
@@ -228,10 +227,8 @@ class Watch:
 
     # -- reasons -------------------------------------------------------------------------------
 
-    def _alerts(
-        self, slot: Slot, watched: Watched, entry: Entry, judged: Marks, before: int, now: float
-    ) -> None:
-        """Show the alerts of the block; say why of the worst, as far as the time allows."""
+    def _alerts(self, slot: Slot, watched: Watched, judged: Marks, before: int, now: float) -> None:
+        """Show the alerts of the block; say why of the worst, as often as the time allows."""
         self.board.tell(slot.spec.name, [alert for alert, _ in _told(judged, before)])
         if not watched.reasons.due(now):
             return
@@ -242,27 +239,21 @@ class Watch:
             "t": before + at + 1, "score": float(judged.value[at]),
             "threshold": float(judged.limit[at]),
         }  # fmt: skip
-        row = tables.row_of(slot.estimator, entry, at)
-        slot.pool.submit(self._explain, slot.spec.name, watched, row, alert)
+        slot.pool.submit(self._explain, slot.spec.name, watched, judged, at, alert)
 
-    def _explain(self, name: str, watched: Watched, row: Any, alert: dict[str, Any]) -> None:
+    def _explain(
+        self, name: str, watched: Watched, judged: Marks, at: int, alert: dict[str, Any]
+    ) -> None:
         began = time.monotonic()
         found: dict[str, Any] = {"sentence": None, "features": []}
         try:
-            if watched.copy is not None:
-                found = _reason(watched.copy, row, alert)
+            if judged.why is not None:
+                found = _reason(judged.why()[at])
         except Exception as error:
             self.trouble = f"{type(error).__name__}: {error}"
         self.board.alert(name, {**alert, **found})
         now = time.monotonic()
         watched.reasons.spent(now, now - began)
-
-    def _refresh(self, slot: Slot, watched: Watched, now: float) -> None:
-        """Copy the model now and then; later alerts are explained by the copy."""
-        if slot.estimator.task != "novelty" or not watched.copies.due(now):
-            return
-        watched.copy = codec.loads(codec.dumps(slot.estimator))
-        watched.copies.spent(now, time.monotonic() - now)
 
 
 def grouping_of(slot: Slot) -> Grouping:
@@ -288,16 +279,6 @@ def _told(judged: Marks, before: int) -> list[tuple[dict[str, Any], int]]:
     ]  # fmt: skip
 
 
-def _briefly(usual: Any, X: Any, names: Any, at: int) -> str | None:
-    """Return which numbers of a row are far from the means of its key, as they were before it."""
-    if usual is None or not len(usual):
-        return None
-    mean, variance = usual[at]
-    spread = np.where(variance > 0, np.sqrt(variance), 1.0)
-    told = names or [f"x{j}" for j in range(len(mean))]
-    return briefly(X[at : at + 1], mean, spread, [*told])[0]
-
-
 def _kind(model: Any) -> dict[str, Any]:
     """Return whether scores are log p, and when a detector begins to alert."""
     return {
@@ -305,10 +286,12 @@ def _kind(model: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _reason(model: Any, row: Any, alert: dict[str, Any]) -> dict[str, Any]:
-    why = reason_of(model, row, score=alert["score"], threshold=alert["threshold"])
+def _reason(why: Any) -> dict[str, Any]:
+    """Return an alert's reason as the page shows it: a few words, or an explanation."""
+    if isinstance(why, str):
+        return {"sentence": why, "features": []}
     features = [
         {"name": f.name, "value": f.value, "usual": f.usual, "effect": f.effect}
-        for f in why.features[:3]
+        for f in why.named[:3]
     ]
     return {"sentence": why.sentence, "features": features}

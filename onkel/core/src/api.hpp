@@ -272,6 +272,8 @@ struct Density {
   double* members;           // [rows][9], or null
   double* usual;             // [rows][2][d] means and variances before each row, or null
   Answers answers;
+  int64_t stop_from = -1;  // stop before an alert is learned, from this row on; -1: never
+  int64_t done = 0;        // rows judged and, with a weight, learned
 };
 
 struct Table {

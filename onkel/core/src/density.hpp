@@ -440,7 +440,7 @@ struct Machine : Metric {
   }
 };
 
-// Judge each row, and learn it if it has a weight above 0.
+// Judge each row, and learn it if it has a weight above 0; see Density::stop_from for where it ends.
 void density(const DensityPlan& plan, Density& s) {
   Machine machine(plan, s);
   if (s.weight || !s.rows) machine.refresh();  // due only in a state that was put together by hand
@@ -464,10 +464,13 @@ void density(const DensityPlan& plan, Density& s) {
     std::copy_n(said, 4, s.out + i * 4);
     if (s.usual) machine.tell_usual(s.usual + 2 * i * s.d);
     const double weight = s.weight ? std::min(s.weight[i], plan.memory) : 0;
+    s.done = i;
+    if (alert && weight > 0 && s.stop_from >= 0 && i >= s.stop_from) return;
     if (weight > 0 && alert) machine.ask(row.data(), score, part[8]);
     if (weight > 0)
       machine.learn(row.data(), weight, joined, score, alert, fault, !alert && -before < level);
   }
+  s.done = s.rows;
 }
 
 }  // namespace
