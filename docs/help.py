@@ -9,7 +9,10 @@ from typing import Any
 from onkel.app.cli import main
 
 PAGE = Path(__file__).parent / "command_line.md"
-COMMANDS = ("", "detect", "classify", "regress", "serve", "inspect", "replay", "demo", "completion")
+COMMANDS = (
+    "", "detect", "classify", "regress", "serve", "inspect", "watch", "replay", "demo",
+    "completion",
+)  # fmt: skip
 WIDTH = 100
 
 
