@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 import zlib
 from collections import OrderedDict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -265,6 +265,47 @@ def gap_of(gap: Any) -> tuple[int | None, float | None]:
     )
 
 
+class _Late:
+    """Places of late, and of how many keys they are."""
+
+    def __init__(self, places: Iterable[_Place] = ()) -> None:
+        self._places: deque[_Place] = deque()
+        self._counts: dict[Key, int] = {}
+        self.extend(places)
+
+    @property
+    def keys(self) -> int:
+        """Number of different keys."""
+        return len(self._counts)
+
+    def append(self, place: _Place) -> None:
+        self._places.append(place)
+        self._counts[place.key] = self._counts.get(place.key, 0) + 1
+
+    def extend(self, places: Iterable[_Place]) -> None:
+        for place in places:
+            self.append(place)
+
+    def popleft(self) -> None:
+        key = self._places.popleft().key
+        self._counts[key] -= 1
+        if not self._counts[key]:
+            del self._counts[key]
+
+    def clear(self) -> None:
+        self._places.clear()
+        self._counts.clear()
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, at: int) -> _Place:
+        return self._places[at]
+
+    def __iter__(self) -> Iterator[_Place]:
+        return iter(self._places)
+
+
 class Incidents:
     """Groups alerts into incidents.
 
@@ -319,7 +360,7 @@ class Incidents:
         self._begun: deque[_Place] = deque()
         """Where keys began an incident, of late."""
         self._wide: _Track | None = None
-        self._late: deque[_Place] = deque()
+        self._late = _Late()
         """Where its alerts were, of late."""
 
     def __len__(self) -> int:
@@ -558,13 +599,12 @@ class Incidents:
             events.append(Event("opened", wide.incident.copy()))
         self._late.append(_Place(row, now, key, 0))
         self._forget(self._late, now)
-        of_late = len({place.key for place in self._late})
-        if new or is_crowd(of_late, row - self._horizon, self.rate):
+        if new or is_crowd(self._late.keys, row - self._horizon, self.rate):
             wide.row, wide.now = row, now
             wide.until = row + max(self.gap or 0, 2 * self._known.count)
         return wide.incident.number
 
-    def _forget(self, places: deque[_Place], now: float | None) -> None:
+    def _forget(self, places: deque[_Place] | _Late, now: float | None) -> None:
         """Leave places out that are not of late any more."""
         span = self._span
         while places and (places[0].row <= self._horizon or (
@@ -599,7 +639,7 @@ class Incidents:
         self.seen, self.opened, self.joined, self._horizon = counts
         self._now, self._known, self._wide = now, known, wide
         self._open = OrderedDict((track.incident.key, track) for track in tracks)
-        self._begun, self._late = deque(begun), deque(late)
+        self._begun, self._late = deque(begun), _Late(late)
 
 
 def incidents(
