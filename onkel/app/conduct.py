@@ -130,7 +130,8 @@ def _same(path: str | Path) -> Any:
 def _is_own(path: Path, state: Path) -> bool:
     """Whether a name is one that the state gives its own files."""
     inside = os.path.realpath(path.parent) == os.path.realpath(state)
-    return inside and (path.name == "lock" or path.name.startswith(("state.sqlite", "models-")))
+    own = ("state.sqlite", "answers.sqlite", "models-")
+    return inside and (path.name == "lock" or path.name.startswith(own))
 
 
 def conduct(session: Session, options: dict[str, Any], signals: _Stops) -> int:

@@ -150,10 +150,13 @@ def _detect(session: Session, row: Array, sums: dict[str, Array]) -> dict[str, A
     promised = np.full(len(row), session.settings.promised or 0.0)
     so_far = np.cumsum(sums["shown"])
     since = np.cumsum(sums["alerts"]) / np.where(so_far > 0, so_far, np.nan)
-    rates = _figure("alert rate", row, {
+    lines: dict[str, Any] = {
         "here": (sums["alerts"] / shown, SKY, "solid"), "since the start": (since, BLUE, "solid"),
         "promised": (promised, RED, "dashed"),
-    })  # fmt: skip
+    }  # fmt: skip
+    if session.settings.promised is None:
+        del lines["promised"]
+    rates = _figure("alert rate", row, lines)
     rates.plot.yaxis.formatter = NumeralTickFormatter(format="0.[00]%")
     most = np.nanmax([*(sums["alerts"] / shown), *since, 2 * promised[0]])
     rates.plot.y_range = Range1d(start=0, end=1.05 * float(most))
@@ -193,6 +196,8 @@ def _about_rate(session: Session, rare: bool) -> str:
     warm = f" The {warming:,} rows of warm-up are not counted." if warming else ""
     if warming == rows:
         return f"All {rows:,} rows were warm-up, which is learned without an alert being shown."
+    if session.settings.promised is None:
+        return f"No rate was promised, but a share of the answered alerts that are faults.{warm}"
     if rare:
         return (
             f"About {session.settings.promised:.3g} of usual rows raise an alert; faults, and "
