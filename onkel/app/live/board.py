@@ -205,6 +205,20 @@ class Board:
                 stream.alerts.append(dict(alert))
                 stream.told += 1
 
+    def answer(
+        self, model: str, id: str, answer: str | None, key: Any = None, refused: str = ""
+    ) -> None:  # fmt: skip
+        """Show what was said of an alert; or why that could not be taken in."""
+        with self._guard:
+            stream = self._streams.get(model)
+            for i, alert in enumerate(stream.alerts if stream is not None else ()):
+                if alert.get("id") == id and (key is None or alert.get("key") == key):
+                    said = alert.get("answer") if refused else answer
+                    assert stream is not None
+                    stream.alerts[i] = {**alert, "answer": said, "refused": refused}
+            if stream is not None:
+                stream.told += 1
+
     def show_keys(self, model: str, view: FleetView) -> None:
         """Show the keys of a model, too."""
         with self._guard:

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from onkel.app.errors import UsageProblem
+from onkel.app.errors import RunError, UsageProblem
 from onkel.app.live.board import PERIOD, Block, Board
+from onkel.app.run import answering
 from onkel.app.run.fleets import Keyed
 from onkel.app.run.series import parted
 from onkel.app.run.session import Session
@@ -39,9 +40,14 @@ class Live:
         self.board, self.name = board, name
         self._seen: Any = None
         self._next = 0.0
+        self._session: Session | None = None
+        self._heard = 0
+        """Answers that were shown."""
 
     def __call__(self, session: Session) -> None:
-        """Publish the latest block, once."""
+        """Publish the latest block, once, and what was answered since."""
+        self._session = session
+        self._answers(session)
         if session.last is None or session.last is self._seen:
             return
         self._seen = session.last
@@ -59,7 +65,36 @@ class Live:
             Block(task, len(block.rows), drawn.value, drawn.limit, drawn.mark, X, names, numbers),
         )
         if task == "novelty" and columns:
-            self._alerts(block, columns)
+            self._alerts(block, columns, session.settings.hears_answers)
+
+    def take(self, id: str, answer: str) -> None:
+        """Hand an answer to the run; from any thread. Raises a Problem that says why not."""
+        from onkel.app.http.problems import Problem
+
+        hearing = None if self._session is None else self._session.hearing
+        if hearing is None:
+            words = "Alerts of this run cannot be answered, or none was raised yet."
+            raise Problem(422, "no_feedback", words)
+        wrong = answering.wrong_with(id, answer, hearing.answered.keyed)
+        if wrong:
+            field = "answer" if wrong.startswith("an answer") else "id"
+            raise Problem(422, "bad_field", f"{wrong[:1].upper()}{wrong[1:]}.", field)
+        try:
+            hearing.put(id, answer)
+        except RunError as error:
+            raise Problem(503, "storage", str(error)) from None
+
+    def _answers(self, session: Session) -> None:
+        """Show what the run has taken in, or refused."""
+        if session.hearing is None or self._heard == len(session.hearing.decided):
+            return
+        decided = session.hearing.decided[self._heard :]
+        self._heard += len(decided)
+        for said, why in decided:
+            self.board.answer(self.name, said.id, said.answer, refused=why)
+        if session.last is not None:
+            task, numbers = TASKS[session.settings.task], self._numbers(session)
+            self.board.publish(self.name, Block(task, 0, numbers=numbers))
 
     def _numbers(self, session: Session) -> dict[str, Any]:
         """Return the numbers of the page; those that cost something now and then only."""
@@ -72,6 +107,7 @@ class Live:
         found = {
             "t": session.counters.rows, "promised": promised, "realised": realised,
             "mistakes": summary.get("mistakes"), "rarity": session.settings.tells_p,
+            **{n: summary[n] for n in answering.SHOWN if n in summary},
         }  # fmt: skip
         if session.counters.members:
             found["members"] = session.counters.members
@@ -87,7 +123,7 @@ class Live:
             found["leads"] = session.in_words()
         return found
 
-    def _alerts(self, block: Any, columns: dict[str, Any]) -> None:
+    def _alerts(self, block: Any, columns: dict[str, Any], answerable: bool) -> None:
         """Show the alerts of a block that are farthest below their thresholds."""
         score, limit = (np.asarray(columns[n], float) for n in ("score", "threshold"))
         for i in sorted(worst(score, limit, np.asarray(columns["alert"], bool), SHOWN)):
@@ -100,6 +136,7 @@ class Live:
                     "threshold": float(limit[i]),
                     "sentence": columns["why"][i],
                     "features": [],
+                    **({"id": columns["alert_id"][i]} if answerable else {}),
                 },
             )
 
@@ -159,10 +196,11 @@ def dashboard(task: str, name: str, address: str) -> Iterator[Live]:
     board = Board()
     shown = PurePath(name).name if name != "-" else "stdin"
     board.begin(shown, TASKS[task])
+    live = Live(board, shown)
     try:
-        page = Dashboard(board, host, port)
+        page = Dashboard(board, host, port, live.take)
     except ValueError as error:
         raise UsageProblem(f"--dashboard: {error}") from None
     with page:
         print(f"onkel: the live page is at {page.url}", file=sys.stderr, flush=True)
-        yield Live(board, shown)
+        yield live

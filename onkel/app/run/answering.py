@@ -15,6 +15,8 @@ from onkel.core.answers import KINDS
 
 EVERY = 0.1
 """Seconds between two looks for answers."""
+SHOWN = ("alerts_answered", "precision_promised", "precision_realised")
+"""What a page shows of answers."""
 FIRST = 3
 """So many refused answers are told with the reason."""
 

@@ -56,6 +56,7 @@ class Inbox:
     def __init__(self, folder: Path | None) -> None:
         self.path = None if folder is None else folder / NAME
         self._db: sqlite3.Connection | None = None
+        self._closed = False
         self._guard = threading.RLock()
 
     def put(self, answers: Sequence[tuple[str, str]], least: int = 0) -> list[int]:
@@ -93,6 +94,7 @@ class Inbox:
     def close(self) -> None:
         """Close the database."""
         with self._guard:
+            self._closed = True
             if self._db is not None:
                 self._db.close()
                 self._db = None
@@ -133,6 +135,10 @@ class Inbox:
     def _opened(self, new: bool = False) -> sqlite3.Connection:
         if self._db is not None:
             return self._db
+        if self.path is None and self._closed:
+            raise OutputProblem(
+                "The run has ended, and has no --state in which answers could wait."
+            )
         if self.path is None:
             db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         else:

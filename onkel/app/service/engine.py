@@ -323,7 +323,7 @@ class Engine:
         if slot.failed:
             raise Problem(503, "model_failed", slot.failed)
         body, said, rows = calls.learned(slot.estimator, entry, slot.spec.features, position)
-        self.watch.learned(slot, entry, rows, said.marks)
+        self.watch.learned(slot, entry, rows, said.marks, said.beside.get("alert_id"))
         return calls.remembered(entry, position, 200, body, slot.spec.name)
 
     def _make(self, position: int, entry: Entry, made: Any) -> Remembered:

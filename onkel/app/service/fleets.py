@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.app.http.problems import Problem
+from onkel.app.service import feedback
 from onkel.app.service.bodies import LONGEST, Entry
 from onkel.app.service.limits import Limits
 from onkel.estimators import inside
@@ -94,7 +95,13 @@ def _novelty(fleet: Fleet, entry: Entry, X: Any, output: str, how: dict[str, Any
     verdicts = Verdicts(score, limit, alert > 0, rank, age)
     tells_p = bool(fleet.estimator.tells_p)
     marks = Marks(score, limit, alert > 0)
-    beside = {} if output != "prediction" else {"p": np.exp(score) if tells_p else rank}
+    beside: dict[str, Any] = (
+        {} if output != "prediction" else {"p": np.exp(score) if tells_p else rank}
+    )
+    if feedback.hears(fleet):
+        weights = entry.sample_weight
+        learned = np.where(np.asarray(weights) > 0, age, -1) if weights is not None else age
+        beside["alert_id"] = feedback.ids_of(marks.mark, learned)
     return Answer(verdicts.answer(output, tells_p), beside, marks)
 
 

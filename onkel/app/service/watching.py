@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.app.live.board import PERIOD, Block, Board
-from onkel.app.service import codec, tables
+from onkel.app.service import codec, feedback, tables
 from onkel.app.service.bodies import Entry, names_bytes
 from onkel.app.service.slots import Slot
 from onkel.fleet import Fleet
@@ -101,25 +101,43 @@ class Watch:
         self._watched.pop(slot.spec.id, None)
         self.board.forget(slot.spec.name)
 
-    def learned(self, slot: Slot, entry: Entry, rows: Any, judged: Marks) -> None:
-        """Note what a call brought; called while no other is at the model."""
+    def learned(
+        self, slot: Slot, entry: Entry, rows: Any, judged: Marks, ids: Any = None
+    ) -> None:  # fmt: skip
+        """Note what a call brought; called while no other is at the model.
+
+        `ids` are those of alerts that can be answered.
+        """
         slot.examples += len(rows)
         slot.alerts += 0 if judged.mark is None else int(np.count_nonzero(judged.mark))
         watched = self._watched.get(slot.spec.id)
         if watched is None or slot.gone:
             return
         try:
-            self._publish(slot, watched, entry, rows, judged)
+            if entry.op == feedback.OP:
+                self._answered(slot, watched, entry)
+            else:
+                self._publish(slot, watched, entry, rows, judged, ids)
         except Exception as error:
             self.trouble = f"{type(error).__name__}: {error}"
 
+    def _answered(self, slot: Slot, watched: Watched, entry: Entry) -> None:
+        """Show what alerts were said to be."""
+        ids, answers = entry.ids or [], entry.answers or []
+        keys: list[Any] = [*entry.keys] if entry.keys else [None] * len(ids)
+        for key, id, answer in zip(keys, ids, answers, strict=True):
+            self.board.answer(slot.spec.name, id, answer, key)
+        if watched.ranking is None:
+            numbers = self._numbers(slot, watched, slot.estimator.diagnostics_)
+            self.board.publish(slot.spec.name, Block(slot.estimator.task, 0, numbers=numbers))
+
     def _publish(
-        self, slot: Slot, watched: Watched, entry: Entry, rows: Any, judged: Marks
+        self, slot: Slot, watched: Watched, entry: Entry, rows: Any, judged: Marks, ids: Any
     ) -> None:  # fmt: skip
         now, est = time.monotonic(), slot.estimator
         X, names = tables.drawn(rows, slot.spec.features)
         if watched.ranking is not None:
-            self._publish_keys(slot, watched, entry, X, names, judged)
+            self._publish_keys(slot, watched, entry, X, names, judged, ids)
             return
         numbers: dict[str, Any] = {"t": est.t_, "terms": est.n_terms_, **_kind(est)}
         if slot.weights:
@@ -132,12 +150,13 @@ class Watch:
         )  # fmt: skip
         self.board.publish(slot.spec.name, block)
         if est.task == "novelty" and judged.mark is not None and judged.mark.any():
-            self._alerts(slot, watched, entry, judged, est.t_ - len(rows), now)
+            self._alerts(slot, watched, entry, judged, est.t_ - len(rows), now, ids)
         self._refresh(slot, watched, now)
 
     def _publish_keys(
-        self, slot: Slot, watched: Watched, entry: Entry, X: Any, names: Any, judged: Marks
-    ) -> None:
+        self, slot: Slot, watched: Watched, entry: Entry, X: Any, names: Any, judged: Marks,
+        ids: Any,
+    ) -> None:  # fmt: skip
         """Show what came of rows of a model with keys."""
         now, fleet, keys = time.monotonic(), slot.estimator, entry.keys or []
         assert watched.ranking is not None
@@ -163,7 +182,7 @@ class Watch:
                 {
                     "t": fleet.t_ - len(keys) + at + 1, "key": keys[at],
                     "score": float(judged.value[at]), "threshold": float(judged.limit[at]),
-                    "sentence": None, "features": [],
+                    "sentence": None, "features": [], **_id(ids, at),
                 },
             )  # fmt: skip
 
@@ -180,7 +199,7 @@ class Watch:
             "t": report["t"], "terms": report["terms"], "promised": promised,
             "realised": realised, "mistakes": report["mistakes"], "bytes": report["bytes"],
             "words": report.get("rate_in_words"), **_kind(model),
-            **self._members(slot, report),
+            **self._members(slot, report), **feedback.told(report),
         }  # fmt: skip
 
     def _members(self, slot: Slot, report: dict[str, Any]) -> dict[str, Any]:
@@ -194,8 +213,9 @@ class Watch:
     # -- reasons -------------------------------------------------------------------------------
 
     def _alerts(
-        self, slot: Slot, watched: Watched, entry: Entry, judged: Marks, before: int, now: float
-    ) -> None:
+        self, slot: Slot, watched: Watched, entry: Entry, judged: Marks, before: int, now: float,
+        ids: Any,
+    ) -> None:  # fmt: skip
         """Show the worst alert of the block; say why, as far as the time allows."""
         if not watched.reasons.due(now):
             return
@@ -204,7 +224,7 @@ class Watch:
         (at,) = worst(judged.value, judged.limit, judged.mark, 1)
         alert = {
             "t": before + at + 1, "score": float(judged.value[at]),
-            "threshold": float(judged.limit[at]),
+            "threshold": float(judged.limit[at]), **_id(ids, at),
         }  # fmt: skip
         row = tables.row_of(slot.estimator, entry, at)
         slot.pool.submit(self._explain, slot.spec.name, watched, row, alert)
@@ -227,6 +247,11 @@ class Watch:
             return
         watched.copy = codec.loads(codec.dumps(slot.estimator))
         watched.copies.spent(now, time.monotonic() - now)
+
+
+def _id(ids: Any, at: int) -> dict[str, str]:
+    """Return the id of a row's alert, where it can be answered."""
+    return {} if ids is None or ids[at] is None else {"id": ids[at]}
 
 
 def _ranks(judged: Marks) -> Array:

@@ -1,0 +1,74 @@
+/* Answers to alerts: two buttons at each, what was said, and what was promised of answers. */
+"use strict";
+
+window.Answers = (() => {
+  const given = new Map();  /* what this page has sent, until the server shows it itself */
+  const name = (a) => `${Page.latest() ? Page.latest().model : ""}\n${a.key === undefined ? "" : a.key}\n${a.id}`;
+  const words = {usual: "usual", fault: "a fault"};
+
+  async function send(a, answer) {
+    const model = encodeURIComponent(Page.latest().model);
+    const body = {id: a.id, answer};
+    if (Page.service() && a.key !== undefined) body.key = a.key;
+    const path = Page.service() ? `/models/${model}/feedback` : `/live/${model}/feedback`;
+    const reply = await fetch(path, {method: "POST", body: JSON.stringify(body),
+      headers: {...Page.headers(), "Content-Type": "application/json"}});
+    if (!reply.ok) throw new Error((await reply.json()).error.message);
+  }
+
+  function button(a, answer, text, box, item) {
+    const made = document.createElement("button");
+    made.type = "button";
+    made.textContent = text;
+    made.dataset.answer = `${name(a)}\n${answer}`;
+    made.setAttribute("aria-label", `${text}: the alert at example ${a.t}${a.key === undefined ? "" : `, key ${a.key}`}`);
+    made.addEventListener("click", async () => {
+      const before = given.get(name(a));
+      given.set(name(a), {answer, state: "sent"});
+      fill(box, a, item, true);
+      try {
+        await send(a, answer);
+      } catch (error) {
+        given.set(name(a), {...(before || {}), state: "failed", why: error.message});
+      }
+      fill(box, a, item, true);
+    });
+    if (document.activeElement && document.activeElement.dataset.answer === made.dataset.answer) {
+      queueMicrotask(() => made.focus());  /* the list is drawn anew when an alert comes */
+    }
+    return made;
+  }
+
+  function fill(box, a, item, mine) {
+    const own = given.get(name(a));
+    if (own && own.state === "sent" && a.answer === own.answer) given.delete(name(a));
+    const answer = own && own.answer ? own.answer : a.answer;
+    const told = document.createElement("i");
+    if (own && own.state === "failed") told.textContent = `That could not be said: ${own.why} `;
+    else if (a.refused) told.textContent = `That could not be taken in: ${a.refused} `;
+    else if (answer) told.textContent = `Said: ${words[answer]}${a.answer === answer || Page.service() ? "" : ", on its way"}. `;
+    const other = answer === "usual" ? "fault" : "usual";
+    const made = answer ? [button(a, other, other === "usual" ? "No, usual" : "No, a fault", box, item)]
+      : [button(a, "usual", "Usual", box, item), button(a, "fault", "Fault", box, item)];
+    box.replaceChildren(told, ...made);
+    item.classList.toggle("dismissed", answer === "usual");
+    if (mine) made[0].focus();
+  }
+
+  return {
+    /* Give the row of an alert its buttons, if it can be answered. */
+    add(item, a) {
+      if (a.id === undefined || a.id === null) return;
+      const box = document.createElement("span");
+      box.className = "answer";
+      fill(box, a, item, false);
+      item.append(box);
+    },
+    /* Tiles: what was promised of answered alerts, and what came of it. */
+    tiles(n, percent) {
+      if (n.precision_promised === null || n.precision_promised === undefined) return [];
+      return [["faults among answered, promised", percent(n.precision_promised)],
+        ["faults among answered, realised", percent(n.precision_realised)]];
+    },
+  };
+})();
