@@ -3,6 +3,7 @@
 
 window.Answers = (() => {
   const given = new Map();  /* what this page has sent, until the server shows it itself */
+  const boxes = new Map();  /* the rows as they were drawn last, by the same names */
   const name = (a) => `${Page.latest() ? Page.latest().model : ""}\n${a.key === undefined ? "" : a.key}\n${a.id}`;
   const words = {usual: "usual", fault: "a fault"};
 
@@ -24,19 +25,27 @@ window.Answers = (() => {
     made.setAttribute("aria-label", `${text}: the alert at example ${a.t}${a.key === undefined ? "" : `, key ${a.key}`}`);
     made.addEventListener("click", async () => {
       const before = given.get(name(a));
-      given.set(name(a), {answer, state: "sent"});
+      given.set(name(a), {answer, state: "sending"});
       fill(box, a, item, true);
       try {
         await send(a, answer);
+        given.set(name(a), {answer, state: "sent"});
       } catch (error) {
         given.set(name(a), {...(before || {}), state: "failed", why: error.message});
       }
-      fill(box, a, item, true);
+      redraw(box, a, item);
     });
     if (document.activeElement && document.activeElement.dataset.answer === made.dataset.answer) {
       queueMicrotask(() => made.focus());  /* the list is drawn anew when an alert comes */
     }
     return made;
+  }
+
+  /* The list may have been drawn anew while the answer was on its way: then the new row is filled. */
+  function redraw(box, a, item) {
+    const now = (Page.latest().alerts || []).find((b) => name(b) === name(a)) || a;
+    const there = boxes.get(name(a)) || {box, item};
+    fill(there.box, now, there.item, there.box.contains(document.activeElement));
   }
 
   function fill(box, a, item, mine) {
@@ -46,6 +55,7 @@ window.Answers = (() => {
     const told = document.createElement("i");
     if (own && own.state === "failed") told.textContent = `That could not be said: ${own.why} `;
     else if (a.refused) told.textContent = `That could not be taken in: ${a.refused} `;
+    else if (own && own.state === "sending") told.textContent = `Saying: ${words[answer]} … `;
     else if (answer) told.textContent = `Said: ${words[answer]}${a.answer === answer || Page.service() ? "" : ", on its way"}. `;
     const other = answer === "usual" ? "fault" : "usual";
     const made = answer ? [button(a, other, other === "usual" ? "No, usual" : "No, a fault", box, item)]
@@ -61,6 +71,7 @@ window.Answers = (() => {
       if (a.id === undefined || a.id === null) return;
       const box = document.createElement("span");
       box.className = "answer";
+      boxes.set(name(a), {box, item});
       fill(box, a, item, false);
       item.append(box);
     },
