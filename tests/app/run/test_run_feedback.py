@@ -167,6 +167,15 @@ def test_a_death_around_an_answer_changes_nothing(rng, tmp_path, point, count):
     assert alerts(tmp_path) == expected
     assert unlike(model_of(tmp_path), det) == []
     assert det.diagnostics_["alerts_answered"] == 1
+    other = tmp_path / "other"  # nobody dies there, and answers come at the same rows
+    other.mkdir()
+    path = first_part(other, X)
+    with closing(Inbox(other / "s")) as inbox:
+        for at, id, answer in given:
+            inbox.pin(inbox.put([(id, answer)]), at)
+    go_on(path, X)
+    assert run(other, path).exit_code == 0
+    assert (other / "out").read_bytes() == (tmp_path / "out").read_bytes()
 
 
 def wait_for(condition, seconds=60.0):

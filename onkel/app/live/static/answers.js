@@ -60,7 +60,7 @@ window.Answers = (() => {
     const other = answer === "usual" ? "fault" : "usual";
     const made = answer ? [button(a, other, other === "usual" ? "No, usual" : "No, a fault", box, item)]
       : [button(a, "usual", "Usual", box, item), button(a, "fault", "Fault", box, item)];
-    box.replaceChildren(told, ...made);
+    box.replaceChildren(...(told.textContent ? [told] : []), ...made);
     item.classList.toggle("dismissed", answer === "usual");
     if (mine) made[0].focus();
   }
