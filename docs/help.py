@@ -9,7 +9,17 @@ from typing import Any
 from onkel.app.cli import main
 
 PAGE = Path(__file__).parent / "command_line.md"
-COMMANDS = ("", "detect", "classify", "regress", "serve", "inspect", "feedback", "demo", "completion")
+COMMANDS = (
+    "",
+    "detect",
+    "classify",
+    "regress",
+    "serve",
+    "inspect",
+    "feedback",
+    "demo",
+    "completion",
+)
 WIDTH = 100
 
 

@@ -64,6 +64,15 @@ def last_heard(counters: Counters) -> int:
     return max([counters.heard, *counters.heard_also])
 
 
+def refusal_of(model: Any, number: str, answer: str) -> str:
+    """Return the model's own words about an alert that it does not know."""
+    try:
+        model.feedback(number, answer)
+    except ValueError as error:
+        return str(error).partition(": ")[2]
+    raise AssertionError("an alert that is not listed cannot be answered")
+
+
 class Answered:
     """The alerts of a run's models, to be answered.
 
@@ -132,10 +141,13 @@ class Hearing:
         """Return before which rows of some an earlier run has taken answers in."""
         return sorted({s.row for s in self._open if s.row is not None and first < s.row < end})
 
-    def due(self, row: int) -> list[Said]:
-        """Return the answers that are to be taken in before a row, which is the next one."""
+    def due(self, row: int, look: bool = False) -> list[Said]:
+        """Return the answers that are to be taken in before a row, which is the next one.
+
+        New ones are looked for now and then, or if told to.
+        """
         ready = []
-        if time.monotonic() - self._looked >= EVERY:
+        if look or time.monotonic() - self._looked >= EVERY:
             self._look()
             ready = [s for s in self._open if s.row is None and self._is_ready(s)]
         pinned = [s for s in self._open if s.row is not None and s.row <= row]
@@ -153,6 +165,11 @@ class Hearing:
 
     # -- taking in -----------------------------------------------------------------------------
 
+    @property
+    def waiting(self) -> int:
+        """How many answers have come and wait, for the rows of their alerts."""
+        return len(self._open)
+
     def take(self, some: list[Said]) -> None:
         """Take answers in, or refuse them; either is for good."""
         for said in some:
@@ -169,12 +186,13 @@ class Hearing:
             return wrong
         key, number = split(said.id, keyed)
         model = self.answered.model(key)
-        known = {} if model is None else {a["id"]: a["answer"] for a in model.alerts_}
-        try:
-            self.answered.answer(key, number, said.answer)
-        except (ValueError, KeyError) as error:
-            return str(error.args[0]).partition(": ")[2] or str(error)
-        before = known.get(str(int(number)))
+        if model is None:  # of a run that was killed, and that has read other rows since
+            return f"there is no key {key!r:.60}" if keyed else "no row was learned"
+        known = {a["id"]: a["answer"] for a in model.alerts_}
+        if str(int(number)) not in known:
+            return refusal_of(model, number, said.answer)
+        self.answered.answer(key, number, said.answer)
+        before = known[str(int(number))]
         self.counters.answered += before is None
         self.counters.dismissed += (said.answer == KINDS[0]) - (before == KINDS[0])
         return ""
@@ -230,7 +248,8 @@ def in_words(summary: dict[str, Any]) -> list[str]:
     if count:
         words.append(f"{count:,} answered, {summary['alerts_dismissed']:,} of them usual")
     if summary.get("answers_refused"):
-        words.append(f"{summary['answers_refused']:,} answers refused")
+        refused = summary["answers_refused"]
+        words.append(f"{refused:,} answer{'s' * (refused != 1)} refused")
     promised = summary.get("precision_promised")
     if promised is not None:
         realised = summary["precision_realised"]

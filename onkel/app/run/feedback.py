@@ -138,11 +138,7 @@ def _checked(looked: Looked, running: bool, id: str, answer: str) -> tuple[str, 
     assert model is not None
     if any(alert["id"] == str(int(number)) for alert in model.alerts_):
         return "", False
-    try:
-        model.feedback(number, answer)  # a copy of our own: for its words
-    except ValueError as error:
-        return str(error).partition(": ")[2], False
-    raise AssertionError("an alert that is not listed cannot be answered")
+    return answering.refusal_of(model, number, answer), False
 
 
 def _named(id: str, why: str) -> str:

@@ -61,6 +61,8 @@ def settings_of(task: str, options: dict[str, Any]) -> RunSettings:
 def _precisions(options: dict[str, Any]) -> dict[str, Any]:
     """Return how numbers are held, and what is promised of answers: --precision was both once."""
     said = options.get("precision")
+    if isinstance(said, str) and options["numbers"] not in ("auto", said):
+        raise UsageProblem(f"--precision {said} and --numbers {options['numbers']}: give one.")
     if isinstance(said, str):
         return {"precision": said}
     return {"precision": options["numbers"], "promise": said}

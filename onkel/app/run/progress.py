@@ -86,6 +86,8 @@ def closing(session: Session, seconds: float, rows: int, broken: bool) -> str:
     text = " · ".join([lost.rows_of(summary["rows"]), rate, *told(summary)])
     if "in_words" in summary:
         text += f"\n{summary['in_words']}"
+    if "answers_to_take_in" in summary:
+        text += f"\nanswers that wait for the rows of their alerts: {summary['answers_to_take_in']}"
     for words in summary.get("first_answers_refused", []):
         text += f"\nan answer could not be taken in: {words}"
     target = session.source.schema.roles.target

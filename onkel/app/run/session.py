@@ -126,6 +126,7 @@ class Session:
                     self._step(block)
                     if self.stopping:
                         break
+            self._hear(look=True)
         except SourceError as error:
             self.save()
             raise SourceProblem(str(error)) from None
@@ -152,9 +153,9 @@ class Session:
         if self.state is not None and self._dirty and now - self._saved >= due:
             self.save()
 
-    def _hear(self) -> None:
+    def _hear(self, look: bool = False) -> None:
         """Take in the answers that have come, between two blocks."""
-        some = self.hearing.due(self._next) if self.hearing is not None else []
+        some = self.hearing.due(self._next, look) if self.hearing is not None else []
         if self.hearing is not None and some:
             self._settle()
             self.hearing.take(some)
@@ -309,9 +310,12 @@ class Session:
         """Return the summary with which a run ends: which setting leads is told, too."""
         words = self.in_words()
         model = self.models.newest() if len(self.models) == 1 else None
+        estimator = None if model is None else parted(model)[0]
         waiting = {}
-        if self.settings.hears_answers and model is not None and model.__sklearn_is_fitted__():
-            waiting["alerts_waiting"] = model.diagnostics_["alerts_waiting"]
+        if self.settings.hears_answers and estimator and estimator.__sklearn_is_fitted__():
+            waiting["alerts_waiting"] = estimator.diagnostics_["alerts_waiting"]
+        if self.hearing is not None and self.hearing.waiting:
+            waiting["answers_to_take_in"] = self.hearing.waiting
         columns = {"columns": by_kind(self.source.schema.columns)}
         return {
             **self.summary(),
