@@ -65,7 +65,7 @@ class Feed:
 
     def _rows(self, keys: np.ndarray) -> Rows:
         start = int(self.rng.integers(POOL))
-        part = slice(start, start + len(keys))
+        part = (start + np.arange(len(keys))) % len(self.X)
         X = self.X[part]
         if not self.labelled:
             return keys, X, None

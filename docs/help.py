@@ -10,16 +10,9 @@ from onkel.app.cli import main
 
 PAGE = Path(__file__).parent / "command_line.md"
 COMMANDS = (
-    "",
-    "detect",
-    "classify",
-    "regress",
-    "serve",
-    "inspect",
-    "feedback",
-    "demo",
+    "", "detect", "classify", "regress", "serve", "inspect", "feedback", "replay", "demo",
     "completion",
-)
+)  # fmt: skip
 WIDTH = 100
 
 

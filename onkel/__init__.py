@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     )
     from onkel.files import load
     from onkel.fleet import Fleet
+    from onkel.late import Late
     from onkel.merging import merge
 
 __version__ = "0.1.0"
@@ -45,6 +46,7 @@ __all__ = [
     "Fleet",
     "KernelClassifier",
     "KernelRegressor",
+    "Late",
     "LinearClassifier",
     "LinearRegressor",
     "NoveltyDetector",
@@ -64,7 +66,13 @@ __all__ = [
     "series",
     "streams",
 ]
-_ELSEWHERE = {"Columns": "columns", "Fleet": "fleet", "load": "files", "merge": "merging"}
+_ELSEWHERE = {
+    "Columns": "columns",
+    "Fleet": "fleet",
+    "Late": "late",
+    "load": "files",
+    "merge": "merging",
+}
 """What lives elsewhere than among the estimators."""
 
 

@@ -17,6 +17,8 @@ from onkel.app.options import (
     detect_options,
     learn_options,
     model_options,
+    notify_options,
+    replay_options,
     run_options,
     series_options,
     serve_options,
@@ -62,7 +64,9 @@ def _run(task: str, source: str, options: dict[str, Any]) -> None:
 
 @main.command(cls=Teaching, context_settings=_SHOWN)
 @click.argument("source")
-@with_options(source_options, detect_options, series_options, model_options, run_options)
+@with_options(
+    source_options, detect_options, series_options, model_options, run_options, notify_options
+)
 def detect(source: str, **options: Any) -> None:
     """Raise alerts on rows that are new, at a rate that you choose.
 
@@ -76,6 +80,7 @@ def detect(source: str, **options: Any) -> None:
     onkel detect readings.csv --dry-run              what would be learned from?
     onkel detect /var/log/app.jsonl --follow --state run/ -o alerts.jsonl
     onkel detect trips.parquet --key vehicle --time at --memory 12h --state run/
+    onkel detect app.jsonl --follow --state run/ --notify https://example.org/hook
 
     Each line of the output has the row's number (from 0), p (a usual row as unusual comes once in
     1/p), score (log p), threshold, rank (the share of recent scores that were as low) and a
@@ -180,6 +185,37 @@ def inspect(state: str, as_json: bool) -> None:
         say(inspection.as_json(found) if as_json else inspection.as_text(found))
         if "problem" in found:
             raise StateProblem(found["problem"])
+
+
+@main.command(cls=Teaching, context_settings=_SHOWN)
+@click.argument("state", type=click.Path(exists=True, file_okay=False))
+@click.argument("source", required=False)
+@with_options(replay_options)
+def replay(state: str, source: str | None, **options: Any) -> None:
+    """Would it have fired? Run other settings over the rows that a run has read.
+
+    STATE is the folder of an onkel detect --state. Its run's input is read again from the start, as
+    far as the run has come, and each setting learns it anew beside the run's own ("as it was"). The
+    state does not change, and a run that goes on is not disturbed. SOURCE is needed where the
+    input cannot be read again, as a pipe, or lies elsewhere now: a file, or - for stdin, with the
+    same rows.
+
+    \b
+    onkel replay run/ --nu 0.001                      with fewer alerts: which would be gone?
+    onkel replay run/ --nu 0.001 --nu 0.005 --since 30d --report compared.html
+    onkel replay run/ --nu 0.001 --memory 50000       both at once, in one column
+    onkel replay run/ --set nu=0.001,memory=50000 --set window=2000    a column each
+    onkel replay run/ --key pump-3 --nu 0.002 --json | jq '.settings[1].gone'
+
+    If the input is not what the run has read, the code is 3.
+    """  # noqa: D301
+    try:
+        from onkel.app.replay import command
+
+        with ending():
+            raise SystemExit(command.run(state, source, options))
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
 
 
 @main.command(cls=Heard, context_settings=_SHOWN)

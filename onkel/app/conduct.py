@@ -19,10 +19,19 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from onkel.app.errors import OutputProblem, StateProblem, TooManyBroken, UsageProblem
+from onkel.app.errors import (
+    NotDelivered,
+    OutputProblem,
+    StateProblem,
+    TooManyBroken,
+    UsageProblem,
+)
+from onkel.app.live.metrics import Gauges, metrics_page
 from onkel.app.live.watch import address_of, dashboard
-from onkel.app.run import lost, target
+from onkel.app.notify.settings import Delivery, delivery_of
+from onkel.app.run import lost, pending, target
 from onkel.app.run.dry_run import describe
+from onkel.app.run.notices import Notices, left_behind
 from onkel.app.run.prepare import dead_path, opened, prepare, reading_of, settings_of
 from onkel.app.run.progress import Progress, closing
 from onkel.app.run.series import lags_of
@@ -39,6 +48,7 @@ def run(task: str, source: str, options: dict[str, Any]) -> int:
     settings, reading = settings_of(task, options), reading_of(task, options)
     _check(settings, options)
     _check_paths(source, options)
+    delivery = delivery_of(options)
     for note in [] if options["quiet"] else settings.notes():
         tell(f"onkel: {note}")
     if options["dry_run"]:
@@ -46,17 +56,34 @@ def run(task: str, source: str, options: dict[str, Any]) -> int:
     try:
         with contextlib.ExitStack() as stack:
             signals = stack.enter_context(_Stops())
-            live = None  # its port is taken before an output is
+            gauges, live = Gauges(source), None  # ports are taken before an output is
             if options["dashboard"] is not None:
-                live = stack.enter_context(dashboard(task, source, options["dashboard"]))
+                page = dashboard(task, source, options["dashboard"], gauges.text)
+                live = stack.enter_context(page)
+            if options["metrics"] is not None:
+                stack.enter_context(metrics_page(options["metrics"], gauges.text))
             reading = replace(reading, idle=options["stop_after"], stop=lambda: signals.came)
             session = prepare(stack, source, settings, reading, options)
             session.watchers += [live] if live is not None else []
+            if live is not None or options["metrics"] is not None:
+                session.watchers.append(gauges)
+            _notify(stack, session, source, delivery)
             return conduct(session, options, signals)
     except sqlite3.OperationalError as error:
         raise OutputProblem(f"{options['state']}: cannot be used: {error}.") from None
     except sqlite3.Error as error:
         raise StateProblem(f"{options['state']} is damaged: {error}.") from None
+
+
+def _notify(
+    stack: contextlib.ExitStack, session: Session, source: str, delivery: Delivery | None
+) -> None:
+    """Let alerts be sent, if that was asked for."""
+    session.hints += left_behind(session.state, delivery)
+    if delivery is not None:
+        session.notices = Notices(delivery, source, session.state)
+        stack.callback(session.notices.close)
+        session.notices.start()
 
 
 def _try(settings: RunSettings, source: Source, options: dict[str, Any]) -> int:
@@ -75,8 +102,11 @@ def _check(settings: RunSettings, options: dict[str, Any]) -> None:
             f"--memory {settings.memory} goes by the clock: name its column, --time COL."
         )
     _check_season(settings, options)
+    pending.check(settings, options)
     if options["dashboard"] is not None:
         address_of(options["dashboard"])
+    if options["metrics"] is not None:
+        address_of(options["metrics"], "--metrics")
     if options["replay"] and options["state"] is None:
         raise UsageProblem("--replay skips what --state knows: give a --state.")
     if options["output_lost"] and options["state"] is None:
@@ -127,11 +157,13 @@ def _same(path: str | Path) -> Any:
     return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else str(path)
 
 
+_OWN = ("state.sqlite", "answers.sqlite", "models-", "undelivered.jsonl")
+
+
 def _is_own(path: Path, state: Path) -> bool:
     """Whether a name is one that the state gives its own files."""
     inside = os.path.realpath(path.parent) == os.path.realpath(state)
-    own = ("state.sqlite", "answers.sqlite", "models-")
-    return inside and (path.name == "lock" or path.name.startswith(own))
+    return inside and (path.name == "lock" or path.name.startswith(_OWN))
 
 
 def conduct(session: Session, options: dict[str, Any], signals: _Stops) -> int:
@@ -146,12 +178,16 @@ def conduct(session: Session, options: dict[str, Any], signals: _Stops) -> int:
     begun, before = time.monotonic(), session.counters.rows
     try:
         session.run()
-    except OutputProblem:
-        forget_stdout()
+    except Exception as error:
+        if isinstance(error, OutputProblem):
+            forget_stdout()
+        for words in _undelivered(session, signals):
+            tell(f"onkel: {words}")
         raise
     finally:
         if progress is not None:
             progress.close()
+    undelivered = _undelivered(session, signals)
     _warn(session, warned, quiet)
     _hint(session, quiet)
     problem = lost.too_many(
@@ -162,9 +198,22 @@ def conduct(session: Session, options: dict[str, Any], signals: _Stops) -> int:
     _finish(session, options, partial(closing, session, seconds, rows, not told))
     if signals.came and session.state is not None and watched:
         tell("Interrupted; the same command goes on from here.")
+    if undelivered and (told or signals.came):
+        tell("\n".join(f"onkel: {words}" for words in undelivered))
     if told:
         raise TooManyBroken(problem)
+    if undelivered and not signals.came:
+        raise NotDelivered("\n".join(undelivered))
     return INTERRUPTED if signals.came else 0
+
+
+def _undelivered(session: Session, signals: _Stops) -> list[str]:
+    """Send what can be sent soon; return what was not, in words. A signal ends the wait."""
+    if session.notices is None:
+        return []
+    before = signals.came
+    session.notices.finish(lambda: signals.came and not before)
+    return session.notices.troubles()
 
 
 def _warn(session: Session, shown: int, quiet: bool) -> int:

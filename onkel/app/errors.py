@@ -10,6 +10,7 @@ CODES = {
     4: "the state is in use, damaged, or belongs to other settings",
     5: "the output cannot be written: a full disk, a closed pipe",
     6: "all rows were read, but more than --broken-at-most of them were broken",
+    7: "all rows were read, but alerts were not delivered (--notify)",
     130: "interrupted (Ctrl-C, or a polite kill); with --state nothing is lost",
 }
 """Exit codes, and what they mean."""
@@ -49,6 +50,12 @@ class TooManyBroken(RunError):
     """All rows were read, but too many of them were broken; what came of the others is written."""
 
     code = 6
+
+
+class NotDelivered(RunError):
+    """All rows were read, but alerts are lost, or wait to be delivered by the next run."""
+
+    code = 7
 
 
 class Unheard(OutputProblem):

@@ -146,6 +146,12 @@ def _load(ctx: click.Context, param: click.Parameter, value: str | None) -> str 
     return value
 
 
+_EITHER = (
+    "memory", "dashboard", "metrics", "lags", "season", "pending", "nu", "precision",
+)  # fmt: skip
+"""Settings that are numbers or texts."""
+
+
 def _fitting(file: str, name: str, entry: Any, option: click.Option) -> Any:
     """Return a setting as its option takes it, or refuse it."""
     number = isinstance(entry, (int, float)) and not isinstance(entry, bool)
@@ -160,7 +166,7 @@ def _fitting(file: str, name: str, entry: Any, option: click.Option) -> Any:
         fits, wanted = number and isinstance(entry, int), "a whole number"
     elif isinstance(kind, click.types.FloatParamType):
         fits, wanted = number, "a number"
-    elif name in ("memory", "dashboard", "lags", "season", "nu", "precision"):
+    elif name in _EITHER:
         fits, wanted, entry = number or isinstance(entry, str), "a number or a text", str(entry)
     else:
         fits, wanted = isinstance(entry, str), "a text"
@@ -183,6 +189,7 @@ SOURCE = "Source"
 MODEL = "Model"
 OUTPUT = "Output"
 STATE = "State"
+NOTIFY = "Notify"
 _FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow", "libsvm")
 
 source_options: list[Wrap] = [
@@ -291,8 +298,8 @@ detect_options: list[Wrap] = [
     _option(OUTPUT, "--all", "everything", is_flag=True, help="Write all rows, not alerts alone."),
     _option(OUTPUT, "--explain", type=click.Choice(["auto", "all", "none"]), default="auto",
             show_default=True,
-            help="Which alerts are explained by the model: the first 200, then one per 50000 rows "
-            "(of the others it is said which numbers are far from their means); all; none."),
+            help="Which alerts are explained by the model: the first 200 (3 of each key), then "
+            "every 500th (of the others a few words say what is far from its mean); all; none."),
 ]  # fmt: skip
 
 learn_options: list[Wrap] = [
@@ -300,6 +307,13 @@ learn_options: list[Wrap] = [
             help="Column to predict; rows without it are predicted, not learned."),
     _option(SOURCE, "--missing-label", multiple=True, metavar="WORD",
             help="A word that stands for no target, such as NA; an empty cell does so anyway."),
+    _option(SOURCE, "--pending", metavar="DURATION|N",
+            help="Rows without a target wait so long (30d), or so many of them (100000): a later "
+            "line with the same --id brings it, its other cells may be empty."),
+    _option(SOURCE, "--id", metavar="COL", help="Column of the ids that rows wait under."),
+    _option(OUTPUT, "--ask", type=float, metavar="SHARE",
+            help="With --pending: mark this share of the rows (0.02), those whose target would "
+            "teach most, in a column ask."),
     _option(MODEL, "--model", type=click.Choice(["auto", "kernel", "linear"]), default="auto",
             show_default=True,
             help="auto: several settings side by side, the better ones counting for more "
@@ -327,6 +341,9 @@ run_options: list[Wrap] = [
     _option(OUTPUT, "--dashboard", metavar="[HOST:]PORT",
             help="Show the run on a live page, such as http://127.0.0.1:8080; 0 takes a free port. "
             "This machine only."),
+    _option(OUTPUT, "--metrics", metavar="[HOST:]PORT",
+            help="Counters for Prometheus at http://127.0.0.1:PORT/metrics; 0 takes a free port. "
+            "This machine only. A --dashboard has them at /metrics as well."),
     _option(OUTPUT, "--json", "as_json", is_flag=True, help="The summary as JSON."),
     _option(OUTPUT, "--quiet", "-q", is_flag=True, help="No progress, no summary, no warnings."),
     _option(OUTPUT, "--dry-run", is_flag=True,
@@ -350,6 +367,28 @@ run_options: list[Wrap] = [
             help="Take settings from a TOML file: names as here, without the dashes."),
 ]  # fmt: skip
 
+notify_options: list[Wrap] = [
+    _option(NOTIFY, "--notify", metavar="URL",
+            help="Send each alert there as JSON (POST), again and again until it is taken. With "
+            "--state nothing is lost when the run or the receiver dies. Unless this or "
+            "--notify-command is given, nothing is sent."),
+    _option(NOTIFY, "--notify-command", metavar="CMD",
+            help="Run a program for each alert, JSON on its standard input and ONKEL_… in its "
+            "environment; no shell reads the line. Another exit code than 0: again."),
+    _option(NOTIFY, "--notify-format", type=click.Choice(["json", "alertmanager"]),
+            help="Of what is sent: json (unless told), or what Alertmanager takes at "
+            "/api/v2/alerts."),
+    _option(NOTIFY, "--notify-secret-file", type=Named(exists=True, dir_okay=False),
+            metavar="FILE", help="Holds a secret that signs what goes to the URL, as Standard "
+            "Webhooks has it: whsec_ and base64, or any text of at least 16 bytes."),
+    _option(NOTIFY, "--notify-give-up", metavar="DURATION",
+            help="An alert that could not be delivered for so long is lost, and told of: 1d."),
+    _option(NOTIFY, "--notify-timeout", type=click.FloatRange(0, min_open=True), default=10.0,
+            show_default=True, metavar="SECONDS",
+            help="For one attempt; a command is killed then."),
+    _option(NOTIFY, "--notify-wait", type=click.FloatRange(0), default=5.0, show_default=True,
+            metavar="SECONDS", help="At the end, for so long without a delivery."),
+]  # fmt: skip
 
 _LIMITS: dict[str, tuple[type, str]] = {
     "body-bytes": (int, "Bytes of one request: 16 MiB."),
@@ -365,6 +404,7 @@ _LIMITS: dict[str, tuple[type, str]] = {
     "model-bytes": (int, "Bytes of a model and its names; beyond, it learns no more: 256 MiB."),
     "keys": (int, "Keys of one model that has such: 1000000."),
     "key-bytes": (int, "Bytes of its models held in memory, the others wait on disk: 2 GiB."),
+    "pending": (int, "Rows of one model that wait for their labels: 100000."),
     "requests-per-second": (float, "Of one client address: 5000."),
     "connections": (int, "At once, a quarter of them before a token was shown: 512."),
     "waiting": (int, "Requests that wait for the log or for a model: 1000."),
@@ -382,8 +422,37 @@ serve_options: list[Wrap] = [
             help="0 takes a free one."),
     _option("Address", "--token-file", type=Named(exists=True, dir_okay=False),
             metavar="FILE", help="Holds what clients must send: Authorization: Bearer TOKEN."),
+    *notify_options,
     *(_option("Limits", f"--{name}", type=kind, metavar="N", help=text)
       for name, (kind, text) in _LIMITS.items()),
+]  # fmt: skip
+
+replay_options: list[Wrap] = [
+    _option(MODEL, "--nu", type=float, multiple=True, metavar="SHARE",
+            help="Another promised alert rate; several times: a column for each."),
+    _option(MODEL, "--memory", multiple=True, metavar="N|DURATION",
+            help="Another forgetting horizon."),
+    _option(MODEL, "--window", type=int, multiple=True, metavar="TERMS",
+            help="Another number of rows, or terms, that are stored."),
+    _option(MODEL, "--warmup", type=click.IntRange(0), multiple=True, metavar="ROWS",
+            help="Another number of rows before the first alert."),
+    _option(MODEL, "--model", type=click.Choice(["auto", "kernel"]), multiple=True,
+            help="Another detector."),
+    _option(MODEL, "--set", "settings", multiple=True, metavar="NAME=VALUE,…",
+            help="A column of its own, with these settings: names as detect has them, without the "
+            "dashes. \"default\" takes one back."),
+    _option("Comparison", "--since", metavar="SPAN|DATE|ROW",
+            help="Compare what came since: 30d or 12h before the last row (by --time), a date, or "
+            "a row's number. Everything is learned from the start all the same."),
+    _option("Comparison", "--key", multiple=True, metavar="KEY",
+            help="Compare the alerts of this key; several times: of these. Others are not learned "
+            "(but with --share)."),
+    _option("Comparison", "--gap", type=click.IntRange(0), default=20, show_default=True,
+            metavar="ROWS", help="Alerts at most so many rows apart are one incident."),
+    _option(OUTPUT, "--json", "as_json", is_flag=True, help="Everything, as JSON."),
+    _option(OUTPUT, "--report", type=Named(dir_okay=False), metavar="FILE.html",
+            help="A page with the alerts of all settings on one axis."),
+    _option(OUTPUT, "--quiet", "-q", is_flag=True, help="No progress, no notes."),
 ]  # fmt: skip
 
 

@@ -28,6 +28,7 @@ from onkel.bounds.truncation import (
 
 if TYPE_CHECKING:
     from onkel.bounds.alerts import alert_budget, precision_budget
+    from onkel.bounds.asking import ask_budget
     from onkel.bounds.coefficients import (
         coefficient_curvature,
         coefficient_excess,
@@ -73,7 +74,8 @@ if TYPE_CHECKING:
 __all__ = [
     "NEVER", "Exponential", "Guarantee", "HingePower", "LogisticMargin", "Rate",
     "SquaredMargin", "Surrogate", "alert_budget", "alma_any_step", "alma_margin_errors",
-    "alma_mistakes", "coefficient_curvature", "coefficient_excess", "coefficient_function_norm",
+    "alma_mistakes", "ask_budget", "coefficient_curvature", "coefficient_excess",
+    "coefficient_function_norm",
     "coefficient_kappa", "coefficient_kappa_limit", "coefficient_norm", "coefficient_rate",
     "coefficient_risk_gap", "coefficient_strong_convexity", "count_bound", "fixed_share",
     "growth_start", "growth_window", "horizon_risk", "interval_misses", "log_loss", "norm_bound",
@@ -86,6 +88,7 @@ __all__ = [
 # Learning needs the truncation only; the theorems are loaded when one is asked for.
 _WHERE = {
     "alert_budget": "onkel.bounds.alerts",
+    "ask_budget": "onkel.bounds.asking",
     "precision_budget": "onkel.bounds.alerts",
     "coefficient_curvature": "onkel.bounds.coefficients",
     "coefficient_excess": "onkel.bounds.coefficients",

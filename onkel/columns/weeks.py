@@ -58,6 +58,10 @@ def said(hour: float) -> str:
     return f"{DAYS[minutes // 1440 % 7]} {minutes % 1440 // 60:02d}:{minutes % 60:02d}"
 
 
+ALL_DAY = 22
+"""Usual hours are not named if there are so many of them."""
+
+
 def usual(counts: Array) -> str:
     """Return in words when most of what was counted came; "" where that is at all times.
 
@@ -73,7 +77,7 @@ def usual(counts: Array) -> str:
         return ""
     days, hours = _stretches(counts)
     words = [_days(*days)] if days[1] < 7 else []
-    words += [f"{hours[0]:02d}:00–{sum(hours) % 24:02d}:00"] if hours[1] < 22 else []
+    words += [f"{hours[0]:02d}:00–{sum(hours) % 24:02d}:00"] if hours[1] < ALL_DAY else []
     return " ".join(words)
 
 
@@ -89,7 +93,8 @@ def is_usual(counts: Array, hour: float) -> bool:
     """
     days, hours = _stretches(counts)
     at = int(hour)
-    return (at // 24 - days[0]) % 7 < days[1] and (at % 24 - hours[0]) % 24 < hours[1]
+    in_day = hours[1] >= ALL_DAY or (at % 24 - hours[0]) % 24 < hours[1]
+    return (at // 24 - days[0]) % 7 < days[1] and in_day
 
 
 def _stretches(counts: Array) -> tuple[tuple[int, int], tuple[int, int]]:

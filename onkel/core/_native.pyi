@@ -920,7 +920,8 @@ def density(
     weight: Doubles,
     out: Doubles,
     members: Doubles,
-) -> None: ...
+    stop_from: int = ...,
+) -> int: ...
 def evaluate(
     program: Program, dot: Doubles, dist2: Doubles, dist1: Doubles, out: Doubles
 ) -> None: ...

@@ -5,10 +5,12 @@ answered, it becomes a place e, seen in the units of then: z = (value - center) 
 the three. How like it another row is, after so many rows more,
 
     k = exp(-D^2 - age / memory),    D the largest of the three
-    D = sum_j w_j |z_j(x) - z_j(e)| / radius + max_j (|z_j(x)| - limit_j)+ / 3,
+    D = s (sum_j w_j |z_j(x) - z_j(e)| / radius + max_j (|z_j(x)| - limit_j)+ / 3),
 
 counts what made the alert stand out: ``w ~ z(e)^2 + 0.1``, and the radius grows with how far that
-was. A value that stands out where the alert's did not makes a row another one (limit).
+was. A value that stands out where the alert's did not makes a row another one (limit). s is 1; of a
+fault it is as much as leaves hardly any of the rows that were learned as usual within k >= 1/2, so
+that an answer given by mistake does not make alerts of them.
 
 ``-log p`` of a row becomes ``(1 - k) (-log p)`` by the usual place that is most like it, or
 ``max(-log p, k strength)`` by a fault, whichever is more alike; a row with k >= 1/2 of a fault is
@@ -39,6 +41,8 @@ STANDS_OUT, MORE = 3.0, 1.3
 """A value so many spreads away stands out; so much further than the alert's own may another be."""
 EVEN = 0.1
 """In the weights: what a value counts that does not stand out."""
+SELDOM, OUTSIDE = 1000, 0.84
+"""One usual row in so many may be as near to a fault as k = 1/2 (D is a bit more there)."""
 STRONGER = 0.5
 """A fault's kind is at least so far beyond the lowest level."""
 ROWS, STEPS, LATE = range(3)
@@ -79,7 +83,8 @@ class Answers:
     """Alerts that can be answered: the last ones."""
     places: Array = field(default_factory=lambda: np.zeros((0, 5, 3, 1)))
     """Center, spread, place, weight, limit of row, step and mean: [answers][5][3][d]."""
-    radius: Array = field(default_factory=lambda: np.zeros((0, 3)))
+    radius: Array = field(default_factory=lambda: np.zeros((0, 4)))
+    """Of row, step and mean; and s."""
     strength: Array = field(default_factory=lambda: np.zeros(0))
     """-log p of a fault's kind; 0 of what is usual."""
     born: Array = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -92,7 +97,8 @@ class Answers:
     """Rows learned before each: its number."""
     said: Array = field(default_factory=lambda: np.zeros(0, np.uint8))
     """0 while it waits, then 1 + the place of its answer in `KINDS`."""
-    asked_count: Array = field(default_factory=lambda: np.zeros(1, np.int64))
+    asked_count: Array = field(default_factory=lambda: np.zeros(2, np.int64))
+    """All alerts so far, and rows that would have been alerts but for an answer."""
     answered: int = 0
     """Alerts that were answered, ..."""
     dismissed: int = 0
@@ -131,8 +137,8 @@ class Answers:
 
     @property
     def blank(self) -> bool:
-        """Whether nothing was ever asked."""
-        return not self.asked_count[0]
+        """Whether nothing was ever asked, and nothing answered."""
+        return not self.asked_count.any() and not len(self.born)
 
     def native(self, made: Any) -> Any:
         """Return the same as the compiled core takes it, which writes to the ring."""
@@ -170,9 +176,9 @@ class Answers:
         """Return how like each answered alert a row is; `seen` holds row, step and mean."""
         center, spread, place, weight, limit = np.moveaxis(self.places, 1, 0)
         z = (seen - center) / spread
-        apart = (weight * np.abs(z - place)).sum(axis=2) / self.radius
+        apart = (weight * np.abs(z - place)).sum(axis=2) / self.radius[:, :3]
         more = np.maximum((np.abs(z) - limit).max(axis=2), 0.0) / 3
-        far = (apart + more).max(axis=1)
+        far = self.radius[:, 3] * (apart + more).max(axis=1)
         found: Array = np.exp(-(far**2) - (t - self.born) / self.memory)
         return found
 
@@ -215,7 +221,7 @@ class Answers:
         found: Array = self.asked[at, : 3 * self.d].reshape(3, self.d)
         return found
 
-    def answer(self, at: int, kind: int, t: int, frame: Array, least: float) -> Self:
+    def answer(self, at: int, kind: int, t: int, frame: Array, least: float, usual: Array) -> Self:
         """Return all of it with one more answer; one that changes its mind counts once.
 
         Parameters
@@ -230,6 +236,8 @@ class Answers:
             Means and spreads of rows, steps and late means; a spread of 0 is not compared.
         least : float
             -log p that a fault has, at least.
+        usual : array, [rows][2][d]
+            Rows that were learned as usual, and their steps.
         """
         other, before = self.copy(), int(self.said[at])
         if before == kind + 1:
@@ -238,6 +246,8 @@ class Answers:
         other._count(before - 1 if before else None, kind)
         number, tied = int(self.asked_at[at]), bool(self.asked[at, -1] > 0)
         place, radius = place_of(self.row_of(at), frame, tied)
+        if kind:
+            radius[3] = sharpness(place, radius, usual)
         strength = max(-float(self.asked[at, -2]), least) if kind else 0.0
         stay = self._staying(number, kind)
         other.places = np.concatenate([self.places[stay], place[None]])
@@ -283,7 +293,7 @@ class Answers:
         other.d = self.d + more
         return other
 
-    def joined(self, others: list[Answers], later: list[int]) -> Self:
+    def joined(self, others: list[Answers], later: list[int], hushed: int) -> Self:
         """Return the answers of several, each once, and no alerts that wait.
 
         The promise begins anew. `later`: by how many rows each is behind the whole.
@@ -301,6 +311,7 @@ class Answers:
         late = late[np.argsort(held["born"][late], kind="stable")]
         for name in _GIVEN:
             setattr(whole, name, held[name][late])
+        whole.asked_count[1] = hushed
         return whole
 
     # -- files -----------------------------------------------------------------------------------
@@ -311,7 +322,7 @@ class Answers:
         rings = {"asked": self.asked[order], "asked_at": self.asked_at[order]}
         return {
             **{name: getattr(self, name) for name in _GIVEN}, **rings, "said": self.said[order],
-            "counts": np.array([self.asked_count[0], self.answered, self.dismissed]),
+            "counts": np.array([*self.asked_count, self.answered, self.dismissed]),
             "theta": np.array([self.theta, self.unspent]),
         }  # fmt: skip
 
@@ -344,7 +355,24 @@ def place_of(seen: Array, frame: Array, tied: bool) -> tuple[Array, Array]:
     weight = np.divide(raw, total, out=np.zeros_like(raw), where=total > 0)
     limit = np.where(there, np.maximum(MORE * np.abs(z), STANDS_OUT), np.inf)
     radius = np.where(compared, NEAR + WIDER * (weight * np.abs(z)).sum(axis=1), np.inf)
-    return np.stack([np.where(there, center, 0.0), safe, z, weight, limit]), radius
+    places = np.stack([np.where(there, center, 0.0), safe, z, weight, limit])
+    return places, np.append(radius, 1.0)
+
+
+def sharpness(place: Array, radius: Array, usual: Array) -> float:
+    """Return s of a fault: at most one in `SELDOM` of the usual rows is of its kind.
+
+    Means of the last rows are not known of them, and taken to agree.
+    """
+    if len(usual) < 1:
+        return 1.0
+    center, spread, own, weight, limit = place[:, :2]
+    z = (usual - center) / spread
+    apart = (weight * np.abs(z - own)).sum(axis=2) / radius[:2]
+    more = np.maximum((np.abs(z) - limit).max(axis=2), 0.0) / 3
+    far = np.sort((apart + more).max(axis=1))
+    nearest = float(far[min(len(far) // SELDOM, len(far) - 1)])
+    return float(np.clip(OUTSIDE / max(nearest, 1e-9), 1.0, 1e9))
 
 
 def without(plan: Any, state: Any, seen: Array) -> bool:
@@ -389,14 +417,14 @@ def _restored(blank: Answers, saved: Saved, t: int) -> Any:
     born = saved.array("born", (None,), np.int64, low=0)
     n = len(born)
     places = saved.array("places", (n, 5, 3, d), f8, finite=False)
-    radius = saved.array("radius", (n, 3), f8, finite=False)
+    radius = saved.array("radius", (n, 4), f8, finite=False)
     strength = saved.array("strength", (n,), f8, low=0.0)
     of = saved.array("of", (n,), np.int64, low=0)
     asked_at = saved.array("asked_at", (None,), np.int64, low=0)
     m = len(asked_at)
     asked = saved.array("asked", (m, 3 * d + 2), f8)
     said = saved.array("said", (m,), np.uint8)
-    counts = saved.array("counts", (3,), np.int64, low=0).tolist()
+    counts = saved.array("counts", (4,), np.int64, low=0).tolist()
     theta, unspent = saved.array("theta", (2,), f8).tolist()
     _check(saved, blank, t, (places, radius, strength, born, of, asked_at, said, counts))
     if (blank.promise is not None and theta > blank.promise.high) or unspent < 0:
@@ -405,8 +433,8 @@ def _restored(blank: Answers, saved: Saved, t: int) -> Any:
     return replace(
         blank, places=places, radius=radius, strength=strength, born=born, of=of,
         asked=np.roll(asked, shift, 0), asked_at=np.roll(asked_at, shift),
-        said=np.roll(said, shift), asked_count=np.array(counts[:1], np.int64),
-        answered=counts[1], dismissed=counts[2], theta=theta, unspent=unspent,
+        said=np.roll(said, shift), asked_count=np.array(counts[:2], np.int64),
+        answered=counts[2], dismissed=counts[3], theta=theta, unspent=unspent,
     )  # fmt: skip
 
 
@@ -425,5 +453,5 @@ def _check(saved: Saved, blank: Answers, t: int, held: tuple[Any, ...]) -> None:
     ordered = not np.any(np.diff(asked_at) <= 0) and not (asked_at >= t).any()
     if len(asked_at) != min(counts[0], blank.room) or not ordered or (said > len(KINDS)).any():
         raise saved.refuse("asked_at", "must increase, one for each alert that is kept")
-    if not counts[2] <= counts[1] <= counts[0]:
+    if not counts[3] <= counts[2] <= counts[0] or counts[1] > t:
         raise saved.refuse("counts", "must be of alerts, answers and dismissals")

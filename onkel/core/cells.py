@@ -71,9 +71,9 @@ class DensityLayout:
         ]  # fmt: skip
         asked, answers = int(h["asked_room"]), int(h["answers"])
         yield from [
-            ("asked_counts", I8, (3,)), ("theta", F8, (2,)), ("asked", F8, (asked, 3 * d + 2)),
+            ("asked_counts", I8, (4,)), ("theta", F8, (2,)), ("asked", F8, (asked, 3 * d + 2)),
             ("asked_at", I8, (asked,)), ("places", F8, (answers, 5, 3, d)),
-            ("radius", F8, (answers, 3)), ("strength", F8, (answers,)), ("born", I8, (answers,)),
+            ("radius", F8, (answers, 4)), ("strength", F8, (answers,)), ("born", I8, (answers,)),
             ("of", I8, (answers,)),
         ]  # fmt: skip
         if h["settled"]:

@@ -8,6 +8,7 @@ each term's kernel sum over the others. ``numpy_density.py`` says how they judge
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, Self
@@ -232,12 +233,13 @@ def _more(there: int, wanted: int) -> int:
 
 def run(
     plan: Plan, state: DensityState, X: Array, weight: Array | None, members: bool = False,
-    answers: Answers | None = None,
+    answers: Answers | None = None, at_alert: Callable[[int], None] | None = None,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Judge each row, and learn it if it has a weight above 0; `state` changes in place.
 
     Without weights nothing is learned: every row is judged as if it came next. `answers` have a
-    say in it, and keep the rows that raise an alert.
+    say in it, and keep the rows that raise an alert. `at_alert` is called with the number of each
+    row that raises an alert, just before that row is learned.
 
     Returns
     -------
@@ -259,20 +261,39 @@ def run(
             state.make_room(plan, len(rows))
             if answers is not None:
                 answers.make_room(len(rows))
-        _call(plan, state, answers, rows, heavy, out[part], parts[part])
+        if at_alert is None:
+            _call(plan, state, answers, rows, heavy, out[part], parts[part])
+        else:
+            for i in _alerts(plan, state, answers, rows, heavy, out[part], parts[part]):
+                at_alert(first + i)
     return out, parts
+
+
+def _alerts(
+    plan: Plan, state: DensityState, answers: Answers | None, rows: Array, weight: Array,
+    out: Array, members: Array,
+) -> Iterator[int]:  # fmt: skip
+    """Yield the number of each row that raises an alert, before it is learned."""
+    done = _call(plan, state, answers, rows, weight, out, members, 0)
+    while done < len(rows):
+        yield done
+        left = slice(done, None)
+        state.make_room(plan, len(rows) - done)  # what is held back may come in beside new rows
+        done += _call(plan, state, answers, rows[left], weight[left], out[left], members[left], 1)
 
 
 def _call(
     plan: Plan, state: DensityState, answers: Answers | None, rows: Array, weight: Array,
-    out: Array, members: Array,
-) -> None:  # fmt: skip
+    out: Array, members: Array, stop_from: int = -1,
+) -> int:  # fmt: skip
     if not core.has_lane():
-        numpy_density.density(plan, state, answers, rows, weight, out, members)
-    else:
-        native = core.compiled
-        given = None if answers is None else answers.native(native.DensityAnswers)
-        native.density(_plan(plan), _state(state), given, rows, weight, out, members)
+        return numpy_density.density(plan, state, answers, rows, weight, out, members, stop_from)
+    native = core.compiled
+    given = None if answers is None else answers.native(native.DensityAnswers)
+    done: int = native.density(
+        _plan(plan), _state(state), given, rows, weight, out, members, stop_from
+    )
+    return done
 
 
 def settle(plan: Plan, state: DensityState) -> None:

@@ -301,15 +301,18 @@ class Machine(Metric):
             self.fit_anew(Count.LATE_FRESH, late)
         self.whole[Count.LATE_SIZE] = late.count
 
-    def settle_level(self, alert: bool) -> None:
+    def settle_level(self, alert: bool, hushed: bool) -> None:
         """Move the level by a small step against its debt, and forget what lies beyond its limits.
 
+        A row that is no alert for an answer's sake counts as one: others must not take its place.
         FORGIVEN and UNSPENT sum up what that was (:func:`onkel.bounds.alert_budget`).
         """
         real, plan = self.real, self.plan
         self.whole[Count.JUDGED] += 1
         self.whole[Count.ALERTS] += alert
-        level = real[Level.LOG_ALPHA] + plan.rate * (plan.nu - alert)
+        if hushed and self.answers is not None:
+            self.answers.asked_count[1] += 1
+        level = real[Level.LOG_ALPHA] + plan.rate * (plan.nu - (alert or hushed))
         low, high = math.log(plan.low), math.log(plan.high)
         real[Level.FORGIVEN] += max(low - level, 0.0)
         real[Level.UNSPENT] += max(level - high, 0.0)
@@ -342,7 +345,7 @@ class Machine(Metric):
 
     def learn(
         self, x: Array, step: Array, weight: float, g: float, score: float, alert: bool,
-        fault: bool = False,
+        fault: bool = False, hushed: bool = False,
     ) -> None:  # fmt: skip
         """Learn a row that has just been judged; what is like a `fault` stays unknown."""
         ready = self.ready
@@ -350,7 +353,7 @@ class Machine(Metric):
         if ready and not gross and not fault:
             self.remember(g)
         if self.whole[Count.T] >= self.plan.warmup:
-            self.settle_level(alert)
+            self.settle_level(alert, hushed)
         if fault:
             pass
         elif alert:
@@ -379,9 +382,12 @@ class Machine(Metric):
 
 def density(
     plan: Plan, state: DensityState, answers: Answers | None, x: Array, weight: Array, out: Array,
-    members: Array,
-) -> None:  # fmt: skip
-    """Judge each row, and learn it if it has a weight above 0 (no weights: none is)."""
+    members: Array, stop_from: int = -1,
+) -> int:  # fmt: skip
+    """Judge each row, and learn it if it has a weight above 0 (no weights: none is).
+
+    From row `stop_from` on (-1: never) it stops before an alert is learned. Returns the rows done.
+    """
     machine = Machine(plan, state, answers)
     weight = np.minimum(weight, plan.memory)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
@@ -391,6 +397,7 @@ def density(
             row = bounded(np.where(np.isnan(came), state.mean[0], came), LARGEST)
             step, mean = machine.moved(row)
             g, score, parts = machine.judge(row, step, mean)
+            before = score
             score, fault = machine.heard(np.stack([row, step, mean]), score)
             level = machine.level()
             alert = bool(state.whole[Count.T] >= plan.warmup and -score < level)
@@ -398,7 +405,11 @@ def density(
             if len(members):
                 members[i] = parts
             if len(weight) and weight[i] > 0:
+                if alert and 0 <= stop_from <= i:
+                    return i
                 if alert and answers is not None:
                     seen = np.stack([row, step, mean])
                     answers.ask(seen, int(state.whole[Count.T]), score, float(parts[8]))
-                machine.learn(row, step, float(weight[i]), g, score, alert, fault)
+                hushed = not alert and -before < level
+                machine.learn(row, step, float(weight[i]), g, score, alert, fault, hushed)
+    return len(x)

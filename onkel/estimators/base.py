@@ -279,7 +279,8 @@ class Estimator(TakesTables):
             tables.names_of(self._tally.plan, len(row)),
             tables.made_of(self._tally, len(row)),
         )
-        found = vars(details(learner, row, mix, names, int(top), lowest_first, made))
+        plain = tables.plain_of(self._tally.plan, len(row))
+        found = vars(details(learner, row, mix, names, int(top), lowest_first, made, plain))
         table = self._encoded(self._as_rows(x, strings=False), fresh=False)
         features = tables.told(found["features"], table, self._tally)
         terms = tables.terms_told(found["terms"], self._tally)

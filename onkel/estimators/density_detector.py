@@ -230,6 +230,15 @@ class Detector(JudgesOnDevice, BaseDetector):
             rarity[:, values] = np.maximum(rarity[:, values] + np.log(self._rate()), 0.0)
         return np.hstack([rarity, X.X[:, X.plan.plain]])
 
+    def _learn_parts(
+        self, learner: Any, rows: Any, weight: Array, times: Array | None
+    ) -> tuple[Array, Array, Array | None]:
+        learner.heard = self._heard
+        try:
+            return super()._learn_parts(learner, rows, weight, times)
+        finally:
+            learner.heard = None
+
     @staticmethod
     def _width_of(plan: columns.Plan) -> int:
         return len(plan.counted) + len(plan.texts) + len(plan.of("time", "number"))

@@ -40,7 +40,9 @@ def widths(learner: Densities) -> dict[str, float | None]:
 def _rates(learner: Densities, judged: int) -> dict[str, Any]:
     """Return promise, outcome, and the terms that explain the difference, exactly.
 
-    ``alerts = nu T + (log a_0 - log a_T + forgiven - unspent) / rate``
+    ``alerts + hushed = nu T + (log a_0 - log a_T + forgiven - unspent) / rate``,
+
+    where `hushed` rows are no alerts for an answer's sake.
     """
     plan = learner.plan
     names = ("rate_realised", "rate_recent", "rate_error_term", "alerts", "alerts_forgiven",
@@ -51,7 +53,9 @@ def _rates(learner: Densities, judged: int) -> dict[str, Any]:
     travel = (learner.level(Level.START) - learner.level(Level.LOG_ALPHA)) / plan.rate
     forgiven, unspent = (learner.level(v) / plan.rate for v in (Level.FORGIVEN, Level.UNSPENT))
     realised, recent = alerts / judged, learner.level(Level.RECENT)
-    values = (realised, recent, (travel + forgiven - unspent) / judged, alerts, forgiven, unspent,
+    hushed = int(learner.answers.asked_count[1])
+    term = (travel + forgiven - unspent - hushed) / judged
+    values = (realised, recent, term, alerts, forgiven, unspent,
               _in_words(plan.nu, realised, recent, judged, forgiven))  # fmt: skip
     return {"rate_promised": plan.nu, **dict(zip(names, values, strict=True))}
 

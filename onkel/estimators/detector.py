@@ -44,6 +44,8 @@ class BaseDetector(Estimator):
     """Whether scores are log p."""
     warm_: Array | None = None
     """At the end of the warm-up: weight and alerts so far, and the threshold."""
+    _heard: Any = None
+    """Who is told of alerts just before their rows are learned, where the learner can tell."""
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -96,9 +98,11 @@ class BaseDetector(Estimator):
         score, decision = scores[:, 0], scores[:, 0] - limits[:, 0]
         live = inputs.weights_of(sample_weight, len(scores)) > 0
         if output == "rank":
-            return _ranks(known or RecentScores(self.recent_.size), score, live)
+            return ranks_before(known or RecentScores(self.recent_.size), score, live)
         if output == "p":
-            return self._p(score, lambda: _ranks(known or RecentScores(self.recent), score, live))
+            return self._p(
+                score, lambda: ranks_before(known or RecentScores(self.recent), score, live)
+            )
         if output in ("score", "decision"):
             return score if output == "score" else decision
         ready = before + np.cumsum(live) - live >= self.warmup_
@@ -280,13 +284,16 @@ class BaseDetector(Estimator):
         """Say why one row is, or is not, an alert: see :class:`~onkel.explain.AlertExplanation`.
 
         A detector whose scores are log p says it as :class:`~onkel.explain.RarityExplanation`.
-        `top` is the number of terms, and of features with their usual values, that are shown.
+        `top` is the number of terms, and of features with their usual values, that are shown (and
+        all that lie outside of those). No feature is named in words that lies within.
         """
         from onkel.explain import AlertExplanation, RarityExplanation
+        from onkel.explain.outcome import shortened
 
         kind = RarityExplanation if self.tells_p else AlertExplanation
         row, scores = self._one_row(x, top)
         found = self._details(x, row, np.ones(1), top, lowest_first=True)
+        found["features"] = shortened(found["features"], int(top))
         score, limit = float(scores[0]), self.threshold_
         warming = self.t_ < self.warmup_
         return kind(
@@ -426,7 +433,7 @@ def so_far(learner: Learner) -> Array:
     return learner.state[0, [Field.WEIGHT, Field.ALERTS, Field.ALERT]].copy()
 
 
-def _ranks(recent: RecentScores, scores: Array, live: Array) -> Array:
+def ranks_before(recent: RecentScores, scores: Array, live: Array) -> Array:
     """Return ranks before each row; rows of weight 0 are looked at, not remembered."""
     if live.all():
         return recent.update(scores)

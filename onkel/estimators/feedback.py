@@ -59,6 +59,7 @@ def report(answers: Answers) -> dict[str, Any]:
         "alerts_waiting": waiting,
         "alerts_answered": answers.answered,
         "alerts_dismissed": answers.dismissed,
+        "alerts_hushed": int(answers.asked_count[1]),
     }
     promise, count = answers.promise, answers.answered
     if promise is None:

@@ -6,14 +6,15 @@ Nobody else need know it, and it may change with any version.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.columns import Plan
+from onkel.alerting import RecentScores
+from onkel.columns import Encoded, Plan, Tally
 from onkel.core.chances import Chances
 from onkel.core.density_table import Count
 from onkel.core.frame import effective
@@ -142,9 +143,47 @@ def alert_counts(model: BaseDetector) -> tuple[float, float]:
     return float(since[1]), float(since[0])
 
 
+def tells_alerts(model: BaseDetector) -> bool:
+    """Whether a detector learns one row after another, and tells of an alert before that row."""
+    return isinstance(model, Detector)
+
+
+def judgement(
+    model: BaseDetector, X: Any, heard: Callable[[int, Any], None] | None = None, **how: Any
+) -> Array:
+    """Let a detector judge rows and learn them: scores, thresholds, and 1 for an alert.
+
+    `heard` is called with the number of each alert, and with the learner as it is just before it
+    learns that row (of detectors that tell).
+    """
+    with model._lock:
+        model._heard = heard
+        try:
+            return model.predict_then_learn(X, output="judgement", **how)
+        finally:
+            del model._heard
+
+
+def at_alert(model: Model, learner: Any, tally: Tally | None, names: Any) -> Model:
+    """Return a detector that is about to learn a row, as a model to ask; nothing is copied."""
+    other = type(model).__new__(type(model))
+    vars(other).update({k: v for k, v in vars(model).items() if k not in ("_one", "_heard")})
+    vars(other).update(_learner=learner, _tally=tally)
+    if names is not None and not hasattr(other, "feature_names_in_"):
+        vars(other)["feature_names_in_"] = np.array(names, object)
+    if not hasattr(other, "recent_"):
+        vars(other)["recent_"] = RecentScores(1)
+    return other
+
+
 def targets_of(model: BaseRegressor, y: Any) -> tuple[Array, bool]:
     """Return checked targets as a matrix, and whether they came as one number per row."""
     return model._targets(y)
+
+
+def is_flat(model: BaseRegressor) -> bool:
+    """Whether targets came as one number per row, not as rows of them."""
+    return bool(model._flat)
 
 
 def labels_of(model: BaseClassifier, y: Any) -> Array:
@@ -163,6 +202,22 @@ def outlook(model: BaseRegressor, X: Any) -> tuple[Array, Array, Array]:
         return model._outlook(X)
 
 
+def disagreement(model: BaseRegressor, X: Any) -> Array | None:
+    """Return how far apart the members of a self-tuning regressor are, each by what it counts for.
+
+    Their standard deviation, the mean over targets; None of a model of one setting.
+    """
+    if not isinstance(model, Mixed):
+        return None
+    with model._lock:
+        mixture: Any = model._fitted()
+        scores, weights = mixture.answers(model._rows(X)), mixture.influence.reshape(-1)
+    weights = weights / weights.sum()
+    mean = np.einsum("rmo,m->ro", scores, weights)[:, None]
+    square = np.einsum("rmo,m->ro", (scores - mean) ** 2, weights)
+    return np.asarray(np.sqrt(np.maximum(square, 0.0)).mean(axis=1))
+
+
 def check_interval(model: BaseRegressor) -> None:
     """Raise what ``predict_interval`` would raise, were the model fitted."""
     model._check_interval()
@@ -179,6 +234,22 @@ def chances_of(model: BaseClassifier, row: Any) -> dict[Any, float]:
         return dict(zip(lone.labels.tolist(), p, strict=True))
     labels = model.classes_.tolist()
     return dict(zip(labels, model.predict_proba([row])[0].tolist(), strict=True))
+
+
+def rows_to_learn(model: Estimator, X: Any, plan: Plan | None = None) -> Any:
+    """Return rows as a model would learn them, checked: a table's, a matrix, or texts.
+
+    `plan` is what earlier rows have told of the columns, of a model that has not begun.
+    """
+    fresh = not hasattr(model, "_learner")
+    settings = model._settings() if fresh else None
+    if fresh and plan is not None:
+        shown = copy.copy(model)
+        shown._tally = Tally(plan)
+        X = X if isinstance(X, Encoded) else shown._plan(X)
+    X = model._encoded(X, fresh)
+    rows = model._rows(X, settings)
+    return X if isinstance(X, Encoded) else rows
 
 
 def example_rows(model: Estimator) -> Any:

@@ -8,6 +8,7 @@ from onkel.explain.outcome import (
     Explanation,
     Feature,
     NumberExplanation,
+    Pattern,
     RarityExplanation,
     Term,
     Voice,
@@ -18,5 +19,5 @@ from onkel.explain.source import details
 
 __all__ = [
     "AlertExplanation", "ClassExplanation", "Details", "Explanation", "Feature",
-    "NumberExplanation", "RarityExplanation", "Term", "Voice", "details", "one_in",
+    "NumberExplanation", "Pattern", "RarityExplanation", "Term", "Voice", "details", "one_in",
 ]  # fmt: skip

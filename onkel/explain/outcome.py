@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
 
@@ -24,6 +24,8 @@ class Feature:
     """Of a category, a text or a time: the column, its value and what was usual, in words."""
     relevance: float | None = None
     """How much its column counts, in units of the mean; None where that is not learned."""
+    outside: bool | None = None
+    """Of a detector: whether it lies outside of what was usual; None where that was not asked."""
 
     def in_words(self) -> str:
         """The feature, its value and what was usual."""
@@ -31,12 +33,26 @@ class Feature:
             return self.said or self.name
         if self.usual is None:
             return f"{self.name} {number(self.value)}"
-        digits = _decimals(self.usual[1] - self.usual[0])
-        value, low, high = (number(v, digits) for v in (self.value, *self.usual))
-        if low == high:
-            return f"{self.name} {value} where {low} was usual"
-        dash = "–" if self.usual[0] >= 0 else " to "
-        return f"{self.name} {value} where {low}{dash}{high} was usual"
+        value, usual = beside(self.value, self.usual)
+        return f"{self.name} {value} where {usual} was usual"
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """What is unusual of a row though none of its numbers need be."""
+
+    kind: str
+    """"gap", "pair", "step" or "mean"."""
+    names: tuple[str, ...]
+    """Of the features."""
+    value: float
+    """Of the first one: its value, its step from the row before, its mean over about ten rows."""
+    usual: tuple[float, float]
+    """Outside of which the value lies; of a gap: inside of which no row had come."""
+    said: str
+    """In words."""
+    score: float | None = None
+    """What the score would be, had the first feature agreed; None where that was not asked."""
 
 
 @dataclass(frozen=True)
@@ -97,13 +113,18 @@ class Explanation:
     """Number of all stored terms."""
     members: tuple[Voice, ...] = ()
     """Of a mixture: what each member says, in the order of its weights; of others none."""
+    pattern: Pattern | None = None
+    """Of a detector: what is unusual where no single number is; None where one is, or nothing."""
+    agreed: float | None = None
+    """Of a detector: the score, had all numbers agreed that lie outside of their ranges."""
     kind: ClassVar[str]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain lists, dicts, numbers and strings (ready for JSON)."""
         found = {"kind": self.kind, **asdict(self), "sentence": self.sentence}
-        if not self.members:
-            del found["members"]
+        for name in ("members", "pattern", "agreed"):
+            if not found[name]:
+                del found[name]
         return _plain(found)
 
     @property
@@ -166,6 +187,89 @@ class AlertExplanation(Explanation):
     warming: bool = False
     """Whether the detector is still warming up, and shows no alerts."""
     kind: ClassVar[str] = "novelty"
+
+    @property
+    def named(self) -> tuple[Feature, ...]:
+        """The features that may be named: outside of their ranges, and the score was lowered.
+
+        By each alone or, where it is known what would be had all of them agreed, by all together.
+        """
+        lowered = self.agreed is None
+        return tuple(f for f in self.features if f.outside and (f.effect < 0 or not lowered))
+
+    @property
+    def cause(self) -> str:
+        """What the row is unusual by.
+
+        "single" (one feature, or a few that are each outside of their ranges), "several" (only all
+        of those together), "gap", "pair", "step", "mean", or "whole": the row as a whole.
+        """
+        named = self.named
+        if named and self._helps(self.score - named[0].effect) and not self._outdone(named[0]):
+            return "single"
+        if len(named) > 1 and self.agreed is not None and self._helps(self.agreed):
+            return "several"
+        if self.pattern is not None:
+            return self.pattern.kind
+        return "single" if len(named) == 1 else "several" if named else "whole"
+
+    def _outdone(self, first: Feature) -> bool:
+        """Whether a pattern did more than twice as much as a feature."""
+        score = None if self.pattern is None else self.pattern.score
+        return score is not None and score - self.score > -2 * first.effect
+
+    def _helps(self, score: float) -> bool:
+        """Whether another score would be no alert, or half the way to it."""
+        return score - self.score >= 0.5 * max(self.threshold - self.score, 0.0) and (
+            score > self.score
+        )
+
+    def reason(self) -> str:
+        """What the row is unusual by, in words; nothing is named that is not."""
+        first = self.features[0] if self.features else None
+        if first is None or not self.terms_stored:
+            return "; nothing is stored yet to compare it with" if self.alert else ""
+        if first.value is None and not first.said:
+            return self._pieces()
+        if not self.alert and not self.named:
+            return ""
+        cause = self.cause if self.alert else "single"
+        if cause == "single":
+            return self._mostly(self.named)
+        if cause == "several":
+            return self._together(self.named)
+        if cause == "whole":
+            return _AS_A_WHOLE
+        assert self.pattern is not None
+        return f", {self.pattern.said}{self._then(self.pattern.score, 'it')}"
+
+    def _mostly(self, named: tuple[Feature, ...]) -> str:
+        first = named[0]
+        words = f", mostly through {first.in_words()}"
+        words += self._then(self.score - first.effect, "it")
+        others = [f for f in named[1:3] if f.effect < 0.5 * first.effect < 0]
+        return words + "".join(f", and {f.in_words()}" for f in others)
+
+    def _together(self, named: tuple[Feature, ...]) -> str:
+        shown, left = [f.in_words() for f in named[:3]], len(named) - 3
+        words = ", through " + ", and ".join(shown)
+        if left > 0:
+            words += f", and {left} more outside of {'its' if left == 1 else 'their'} usual range"
+            words += "" if left == 1 else "s"
+        return words + self._then(self.agreed, "they" if len(named) > 1 else "it")
+
+    def _then(self, score: float | None, who: str) -> str:
+        """What would have been, had a feature or several agreed, in brackets."""
+        if score is None:
+            return ""
+        if_ = f"had {who} agreed" if self.method in _AGREE else f"had {who} been typical"
+        about = "about " if self.method == "gradient" else ""
+        return f" ({if_}: {about}{self.otherwise(score)})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain lists, dicts, numbers and strings: what is named, too."""
+        own = {"cause": self.cause if self.alert else None, "named": [f.name for f in self.named]}
+        return {**super().to_dict(), **own}
 
     def outcome(self) -> str:
         """The outcome in words."""
@@ -254,6 +358,13 @@ class NumberExplanation(Explanation):
         return f"Predicted {number(self.score)} (from {low} to {high})"
 
 
+_AGREE = ("leave one out",)
+_AS_A_WHOLE = (
+    "; no single number lies outside of its usual range and no pair of them explains it: it is "
+    "the row as a whole"
+)
+
+
 def one_in(log_p: float) -> str:
     """Return how rare something is, as people say it: two digits, thousands apart.
 
@@ -272,6 +383,57 @@ def one_in(log_p: float) -> str:
     return f"1 in {round(rows / 10**digits) * 10**digits:,}".replace(",", " ")
 
 
+def shortened(features: tuple[Feature, ...], top: int) -> tuple[Feature, ...]:
+    """Return a detector's features, with what was usual of the first `top` and all outside it."""
+    return tuple(
+        f if i < top or f.outside else replace(f, usual=None) for i, f in enumerate(features)
+    )
+
+
+def is_outside(value: float, usual: tuple[float, float]) -> bool:
+    """Whether a value lies outside of a range, on the digits that are shown, too.
+
+    Examples
+    --------
+    >>> is_outside(1.41, (1.0, 1.4)), is_outside(1.4, (1.0, 1.4)), is_outside(0.1, (0.0, 0.0))
+    (True, False, True)
+    """
+    if usual[0] <= value <= usual[1]:
+        return False
+    value_, low, high = map(float, _digits(value, usual))
+    return value_ < low if value < usual[0] else value_ > high
+
+
+def beside(value: float, usual: tuple[float, float]) -> tuple[str, str]:
+    """Return a value and a range in words, with as many digits as tell them apart.
+
+    Examples
+    --------
+    >>> beside(3.2, (1.0, 1.4)), beside(1.4004, (1.0, 1.4)), beside(2.0, (-1.0, -1.0))
+    (('3.20', '1.00–1.40'), ('1.4004', '1.0000–1.4000'), ('2', '-1'))
+    """
+    shown, low, high = _digits(value, usual)
+    if low == high:
+        return shown, low
+    return shown, f"{low}{'–' if usual[0] >= 0 else ' to '}{high}"
+
+
+def _digits(value: float, usual: tuple[float, float]) -> list[str]:
+    """Return a value and the ends of a range as people write them.
+
+    Two digits of the range's width, and up to four more where the value would be written as the
+    end that it lies beyond.
+    """
+    digits, words = _decimals(usual[1] - usual[0]), []
+    for more in range(5):
+        at = None if digits is None else digits + more
+        words = [number(v, at, 4 + 2 * more) for v in (value, *usual)]
+        shown, low, high = map(float, words)
+        if usual[0] <= value <= usual[1] or shown < low or shown > high:
+            break
+    return words
+
+
 def _decimals(width: float) -> int | None:
     """Return after how many decimals a range of this width shows two digits; None: no range."""
     if not (width > 0 and math.isfinite(width)):
@@ -279,7 +441,7 @@ def _decimals(width: float) -> int | None:
     return max(1 - math.floor(math.log10(width)), 0)
 
 
-def number(value: float, decimals: int | None = None) -> str:
+def number(value: float, decimals: int | None = None, digits: int = 4) -> str:
     """Return a number as people write it.
 
     Examples
@@ -290,8 +452,8 @@ def number(value: float, decimals: int | None = None) -> str:
     if decimals is not None and decimals <= 8 and abs(value) < 1e12:
         return f"{value:.{decimals}f}"
     if 1e4 <= abs(value) < 1e12:
-        return f"{value:.0f}"
-    return f"{value:.4g}"
+        return f"{value:.{max(digits - 4, 0)}f}"
+    return f"{value:.{digits}g}"
 
 
 def _plain(value: Any) -> Any:

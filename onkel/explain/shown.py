@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.explain.effects import Effects, alike, method_of, quantiles, sharpened
-from onkel.explain.outcome import Feature, Term, Voice
+from onkel.explain.outcome import Feature, Pattern, Term, Voice
 from onkel.kernels import Kernel
 from onkel.learner import Learner
 
@@ -30,6 +30,8 @@ class Details:
     terms_stored: int
     members: tuple[Voice, ...] = ()
     """Of a mixture: what each member says."""
+    pattern: Pattern | None = None
+    agreed: float | None = None
 
 
 @dataclass(frozen=True)
@@ -87,19 +89,29 @@ def order_of(effect: Array, lowest_first: bool, made: Made | None = None) -> Arr
 
 
 def features_of(
-    row: Array, found: Effects, order: Array, names: Any, usual: dict[int, Any]
-) -> tuple[Feature, ...]:
-    """Return the features in this order, as they are shown."""
+    row: Array, found: Effects, order: Array, names: Any, usual: dict[int, Any],
+    outside: Any = None,
+) -> tuple[Feature, ...]:  # fmt: skip
+    """Return the features in this order, as they are shown.
+
+    `outside` has the numbers of those outside of their ranges, where that was asked.
+    """
     return tuple(
         Feature(
-            name=str(names[j]) if names is not None else f"feature {j}",
+            name=name_of(names, j),
             value=float(row[j]),
             effect=float(found.effect[j]),
             part=None if found.part is None else float(found.part[j]),
             usual=usual.get(j),
+            outside=None if outside is None else j in outside,
         )
         for j in order.tolist()
     )
+
+
+def name_of(names: Any, j: int) -> str:
+    """Return what a feature is called."""
+    return str(names[j]) if names is not None else f"feature {j}"
 
 
 def terms_of(held: Held, found: Effects, top: int) -> tuple[Term, ...]:

@@ -20,6 +20,8 @@ SHOWN = 3
 """So many usual values are named, and so many new words."""
 USUAL = 0.01
 """What comes in this share of the rows is usual."""
+RARE = 0.05
+"""A value in fewer of the rows than this may be named as the reason of an alert."""
 FREQUENT = 200
 """So many values of a column tell what is typical of it."""
 
@@ -118,17 +120,18 @@ class _Words:
         code = int(self.x[self.plan.counted.index(name)])
         text = self.row.names[name].get(code, "")
         seen = self.tally.counts[name].get(code, 0.0)
+        rare = seen < RARE * self.tally.rows
         if name == GAPS:
             value = f"{text} missing" if text else "no number missing"
             said = f"{value}, {self._seen(name, seen)}"
-            return replace(feature, value=text, usual=None, said=said)
+            return replace(feature, value=text, usual=None, said=said, outside=rare)
         said = f"{name} {text or 'missing'}, {self._seen(name, seen)}"
         first = self.tally.usual(name, SHOWN)
         others = [(t, share) for t, share in first if t != text and share >= USUAL]
-        if others and seen < 0.05 * self.tally.rows:
+        if others and rare:
             usual = ", ".join(f"{t or 'missing'} {_percent(share)}" for t, share in others)
             said += f" ({usual})"
-        return replace(feature, value=text or None, usual=None, said=said)
+        return replace(feature, value=text or None, usual=None, said=said, outside=rare)
 
     def _seen(self, name: str, count: float) -> str:
         """Return how often a value came; of very many values the rarest are not kept."""
@@ -145,7 +148,8 @@ class _Words:
         said = f"{name} with the rare words {', '.join(rare)}" if rare else f"the words of {name}"
         if not each:
             said = f"{name} without a word, {self._seen(name, seen.get(0, 0.0))}"
-        return replace(feature, value=None, usual=None, said=said)
+        empty = not each and seen.get(0, 0.0) < RARE * self.tally.rows
+        return replace(feature, value=None, usual=None, said=said, outside=bool(rare) or empty)
 
     def _words(self, name: str) -> set[int]:
         """Return the codes of the words that this row has in a text."""
@@ -155,11 +159,13 @@ class _Words:
     def _time(self, feature: Feature) -> Feature:
         name, at = feature.name, self.plan.weekdays[feature.name]
         if np.isnan(self.x[at]):
-            return replace(feature, value=None, usual=None, said=f"{name} missing")
+            said = f"{name} missing"
+            return replace(feature, value=None, usual=None, said=said, outside=True)
         hour, counts = float(weeks.hours_of(self.x[at], self.x[at + 1])), self.tally.weeks[name]
         usual = "" if weeks.is_usual(counts, hour) else weeks.usual(counts)
         said = f"{name} {weeks.said(hour)}" + (f" where {usual} was usual" if usual else "")
-        return replace(feature, value=weeks.said(hour), usual=None, said=said)
+        value = weeks.said(hour)
+        return replace(feature, value=value, usual=None, said=said, outside=bool(usual))
 
 
 def _times(count: float) -> str:
@@ -171,14 +177,29 @@ def _percent(share: float) -> str:
     return f"{100 * share:.2g} %"
 
 
+def plain_of(plan: Plan, width: int) -> list[int]:
+    """Return which of a learner's features are numbers of their own."""
+    if width == len(plan.outputs):
+        return [*plan.plain]
+    return [*range(width - len(plan.of("number")), width)]
+
+
 def rare_columns(plan: Plan) -> list[str]:
     """Return the columns of a tally's rarities."""
     return [*plan.counted, *plan.texts, *plan.weekdays]
 
 
-def rare_words(row: Encoded, tally: Tally, column: str) -> str:
-    """Return what one column of one row holds, and what was usual, in words."""
-    return _Words(row, tally)(Feature(column, None, 0.0)).in_words()
+def rarest(row: Encoded, tally: Tally, least: float) -> str | None:
+    """Return the rarest column of one row in words, and what was usual; None if none is rare.
+
+    Its rarity must be more than `least`.
+    """
+    rarity, columns = tally.rarity(row)[0], rare_columns(row.plan)
+    for j in np.argsort(-rarity, kind="stable").tolist():
+        feature = _Words(row, tally)(Feature(columns[j], None, 0.0))
+        if rarity[j] > least and feature.outside:
+            return feature.in_words()
+    return None
 
 
 def names_of(plan: Plan, width: int) -> list[str]:

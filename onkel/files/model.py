@@ -19,6 +19,9 @@ Model = dict[str, Any]
 ESTIMATORS = (*MEMBERS, "Classifier", "Regressor", "Detector")
 """What a file may hold: public names of the package, for ever."""
 
+LATE = "late."
+"""With this begin the fields of rows that wait for their labels."""
+
 UPGRADES: dict[int, Callable[[Model, dict[str, Array]], None]] = {}
 """From each version to the next: a function that changes model and tensors in place.
 
@@ -31,6 +34,8 @@ def describe(estimator: Any) -> tuple[Model, dict[str, Array]]:
     """Return all that makes up a model, as JSON and tensors of their own; nothing is changed."""
     if _is_fleet(estimator):
         return _describe_fleet(estimator)
+    if _is_late(estimator):
+        return _describe_late(estimator)
     estimator, lags = parted(estimator)
     kind = type(estimator).__name__
     if kind not in ESTIMATORS or type(estimator) is not estimator_of(kind):
@@ -62,6 +67,20 @@ def _describe_fleet(fleet: Any) -> tuple[Model, dict[str, Array]]:
     parameters, form, held = fleet.dump()
     writer = Writer()
     model["fleet"] = {"parameters": _each(writer, parameters), "form": _each(writer, form or {})}
+    return model, {**tensors, **held}
+
+
+def _is_late(model: Any) -> bool:
+    return type(model).__name__ == "Late" and type(model) is estimator_of("Late")
+
+
+def _describe_late(late: Any) -> tuple[Model, dict[str, Array]]:
+    """Return the estimator, and the rows that wait for their labels."""
+    model, tensors = describe(late.estimator)
+    parameters, state = late.dump()
+    writer = Writer()
+    values, held = _split(writer, state, LATE)
+    model["late"] = {"parameters": _each(writer, parameters), "state": values}
     return model, {**tensors, **held}
 
 
@@ -99,6 +118,8 @@ def rebuild(version: int, model: Model, tensors: dict[str, Array], own: Mapping[
         UPGRADES[older](model, tensors)
     if "fleet" in model:
         return _fleet(version, model, tensors, own)
+    if "late" in model:
+        return _late(version, model, tensors, own)
     reader = Reader(tensors, own)
     reader.foresee(model)
     reader.check_own()
@@ -131,6 +152,17 @@ def _fleet(version: int, model: Model, tensors: dict[str, Array], own: Mapping[s
     held.finish()
     kind = estimator_of("Fleet")
     return kind.restored(estimator, parameters, form or None, Saved(mine), dict(own))
+
+
+def _late(version: int, model: Model, tensors: dict[str, Array], own: Mapping[str, Any]) -> Any:
+    held = Saved(model.pop("late"), LATE)
+    mine = {name: tensors.pop(name) for name in [*tensors] if name.startswith(LATE)}
+    estimator = rebuild(version, model, tensors, own)
+    reader = Reader({}, {})
+    parameters = _read(reader, held.value("parameters"))
+    state = Saved(_joined(reader, held.value("state"), mine)).inside("late")
+    held.finish()
+    return estimator_of("Late").restored(estimator, parameters, state)
 
 
 def _series(estimator: Any, parameters: dict[str, Any], saved: Saved) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -72,16 +73,22 @@ class Spill:
     def put(self, numbers: Array, lengths: Array, data: bytes) -> None:
         """Write records, which lie one behind another; those of the same numbers are outdated."""
         self.make_room(int(numbers.max(initial=-1)) + 1)
-        written = 0
-        view = memoryview(data)
-        while written < len(data):
-            written += os.pwrite(self._file.fileno(), view[written:], self.end + written)
+        self._write(memoryview(data))
         self.live += int(lengths.sum() - self.length[numbers].sum())
         self.at[numbers] = self.end + np.cumsum(lengths) - lengths
         self.length[numbers] = lengths
         self.end += len(data)
         if self.end > 2 * self.live + WASTE:
             self._compact()
+
+    def _write(self, data: memoryview) -> None:
+        written = 0
+        try:
+            while written < len(data):
+                written += os.pwrite(self._file.fileno(), data[written:], self.end + written)
+        except OSError as error:
+            words = f"Fleet: idle keys cannot be written to the disk: {error.strerror}"
+            raise OSError(error.errno, words, self.folder or tempfile.gettempdir()) from None
 
     def get(self, numbers: Array) -> bytes:
         """Return records, one behind another."""
@@ -135,6 +142,8 @@ class Bounded:
         self.counted = np.zeros((0, 5))
         """Of models that are on the disk."""
         self.calls = 0
+        self.full = False
+        """Whether models could not be written at the end of a call."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
@@ -143,6 +152,9 @@ class Bounded:
 
     def _use(self, numbers: Any, changed: bool = True) -> None:
         """Bring models to memory, and note that they are used."""
+        if self.full:
+            self.shrink()  # which says why it cannot be, before anything changes
+            self.full = False
         wanted = np.asarray(numbers, np.int64)
         wanted = wanted[wanted >= 0]
         self._make_room(int(wanted.max(initial=-1)) + 1)
@@ -182,6 +194,17 @@ class Bounded:
             part = going[start : start + AT_ONCE]
             self._send(held[part], sizes[part])
 
+    def _shrink_late(self) -> None:
+        """Do the same after a call, whose work is done: a disk that is full must not undo it."""
+        try:
+            self.shrink()
+        except OSError as error:
+            self.full = True
+            words = (
+                f"{error.strerror}. They stay in memory; while it is so, other calls are refused."
+            )
+            warnings.warn(words, stacklevel=2)
+
     def _send(self, numbers: Array, sizes: Array) -> None:
         new = ~self.same[numbers]
         counts = self.inner.counts(numbers)
@@ -205,7 +228,7 @@ class Bounded:
         try:
             return self.inner.learn(call)
         finally:
-            self.shrink()
+            self._shrink_late()
 
     def look(self, call: Call) -> Any:
         """Return what is said of rows; nothing changes."""
@@ -213,7 +236,7 @@ class Bounded:
         try:
             return self.inner.look(call)
         finally:
-            self.shrink()
+            self._shrink_late()
 
     def learn_one(self, number: int, row: Any, y: Any, time: Any) -> Any:
         """Learn one row."""
@@ -222,7 +245,7 @@ class Bounded:
             self.used[number], self.same[number] = self.calls, False
         else:
             self._use([number])
-            self.shrink()
+            self._shrink_late()
         return self.inner.learn_one(number, row, y, time)
 
     def look_one(self, number: int, row: Any) -> Any:
@@ -239,7 +262,7 @@ class Bounded:
         """Let models be what these are."""
         self._use([*models])
         self.inner.put(models)
-        self.shrink()
+        self._shrink_late()
 
     def forget(self, numbers: Iterable[int]) -> None:
         """Forget models."""
@@ -284,7 +307,7 @@ class Bounded:
         self.here[numbers], self.same[numbers] = True, False
         self.used[numbers] = self.calls
         self.calls += 1
-        self.shrink()
+        self._shrink_late()
 
     def sizes(self, numbers: Array) -> Array:
         """Return the bytes of records."""

@@ -58,9 +58,13 @@ class Call:
                 gaps=estimator.missing == "mean",
             )  # fmt: skip
         except RefusedRow as error:
-            words = f"Row {error.row}, key {self.key(error.row)!r}: {error}"
-            raise RefusedRow(words, error.row) from None
+            raise self.refused(error) from None
         return np.asarray(found if isinstance(found, np.ndarray) else found[:])
+
+    def refused(self, error: RefusedRow) -> RefusedRow:
+        """Return the refusal of a row, with its key."""
+        words = f"Row {error.row}, key {self.key(error.row)!r}: {error}"
+        return RefusedRow(words, error.row)
 
     def of(self, numbers: Any) -> list[tuple[Key, Array]]:
         """Return the rows of some keys, given by number."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +25,7 @@ from onkel.fleet.groups import Key, as_table, check_lengths, key_of, keys_of, ro
 from onkel.fleet.keys import Keys
 from onkel.fleet.outputs import Verdicts
 from onkel.fleet.sharing import Shared, check_shared
+from onkel.inputs import RefusedRow
 from onkel.saved import Saved
 
 Array = NDArray[Any]
@@ -88,7 +90,8 @@ class Fleet(Locked):
     def _check(self) -> None:
         model = self.estimator
         N_JOBS.check("Fleet", "n_jobs", self.n_jobs)
-        if isinstance(model, type) or not hasattr(model, "predict_then_learn"):
+        own = hasattr(model, "predict_then_learn") and not isinstance(model, Fleet)
+        if isinstance(model, type) or not own:
             raise TypeError(
                 "Fleet: estimator must be one of onkel's, such as Detector(nu=0.01); got "
                 f"{model!r:.80}."
@@ -141,7 +144,8 @@ class Fleet(Locked):
     @locked
     def __getitem__(self, key: Any) -> Any:
         """Return a copy of a key's model, an ordinary estimator."""
-        return self._store.model(self._known(key))
+        number = self._known(key)
+        return self._store.model(number)
 
     @locked
     def __setitem__(self, key: Any, model: Any) -> None:
@@ -151,8 +155,7 @@ class Fleet(Locked):
             raise ValueError(
                 f"Fleet: a key's model must have the fleet's settings, {asked!r}; got {given!r}."
             )
-        self._open_for(model)
-        with self._keys.entering([name]) as numbers:
+        with self._opened(report.example_of(model)), self._entering([name]) as numbers:
             try:
                 self._store.put({int(numbers[0]): model})
             except ValueError as error:
@@ -172,6 +175,10 @@ class Fleet(Locked):
         self._total = None
         if number < len(self._touched):
             self._touched[number] = False
+
+    def _entering(self, keys: Any) -> AbstractContextManager[Array]:
+        """Give keys numbers; if what follows fails, the new ones and their models are forgotten."""
+        return self._keys.entering(keys, self._store.forget)
 
     def _known(self, key: Any) -> int:
         """Return a key's number; raise a KeyError where there is none."""
@@ -199,6 +206,25 @@ class Fleet(Locked):
         else:
             self._keep_in(cells_of(found, threads_of(self.n_jobs)), found.features)
 
+    @contextmanager
+    def _opened(self, X: Any, call: Call | None = None) -> Iterator[None]:
+        """Let there be a store; if no key has come by the end, its first rows are still to come."""
+        before = self._store
+        try:
+            self._open(X)
+        except RefusedRow as error:
+            raise error if call is None else call.refused(error) from None
+        try:
+            yield
+        finally:
+            if before is None and not len(self._keys):
+                self._store = None
+
+    @locked
+    def open_for(self, X: Any) -> None:
+        """Choose how models are kept as these rows would, without learning them."""
+        self._open(X)
+
     def _keep_in(self, store: Any, features: int) -> None:
         limit = self._limit
         held = store if limit is None else Bounded(store, limit, self.folder)
@@ -220,11 +246,6 @@ class Fleet(Locked):
                 self._store = held
             else:
                 shared.inner = held
-
-    def _open_for(self, model: Any) -> None:
-        """Choose how models are kept, by a first model."""
-        if self._store is None:
-            self._open(report.example_of(model))
 
     # -- learning ----------------------------------------------------------------------------------
 
@@ -255,7 +276,9 @@ class Fleet(Locked):
         return self._learned(self._call(keys, X, output, y, given))
 
     @locked
-    def verdicts(self, keys: Any, X: Any, time: Any = None) -> tuple[Verdicts, Array | None]:
+    def verdicts(
+        self, keys: Any, X: Any, time: Any = None, *, sample_weight: Any = None
+    ) -> tuple[Verdicts, Array | None]:
         """Judge each row before it is learned (detectors): all that is known of it at once.
 
         Returns
@@ -268,16 +291,24 @@ class Fleet(Locked):
         """
         if self.task != "novelty":
             raise ValueError(f"Fleet: verdicts are for detectors; its models do {self.task}.")
-        call = self._call(keys, X, "verdict", None, {"time": time})
+        given = {"time": time, "sample_weight": sample_weight}
+        call = self._call(keys, X, "verdict", None, given)
         call.tells_usual = True
         score, limit, alert, rank, age = self._learned(call).T
         return Verdicts(score, limit, alert > 0, rank, age.astype(np.int64)), call.usual
 
     def _learned(self, call: Call) -> Any:
-        self._open(call.X)
-        with self._keys.entering(call.keys) as numbers:
-            call.numbers = numbers
-            found = self._store.learn(call)
+        try:
+            with self._opened(call.X, call), self._entering(call.keys) as numbers:
+                call.numbers = numbers
+                found = self._store.learn(call)
+        except Exception:
+            raise
+        except BaseException:  # an interrupt is no refusal: models may have learned by then
+            known = self._keys.find(call.keys)
+            self._touch(known[known >= 0])
+            self._total = None
+            raise
         self._touch(numbers)
         self._count(call)
         return found
@@ -312,6 +343,8 @@ class Fleet(Locked):
         number = self._keys.number(key)
         if number < 0 or not self._store.learn_one(number, row, y, time):
             return self._learn_lone(key, row, y, time)
+        if number >= len(self._touched):  # the first since it was loaded or copied
+            self._touch(np.array([number]))
         self._touched[number] = True
         if self._total is not None:
             self._total += 1
@@ -321,7 +354,7 @@ class Fleet(Locked):
         """Learn one row of a key that may be new, or that the core has left."""
         name = key_of(key)
         if self._store is not None and hasattr(self._store, "why") and not self.share:
-            with self._keys.entering([name]) as numbers:
+            with self._entering([name]) as numbers:
                 self._store.learn_one(int(numbers[0]), row, y, time)
             self._touch(numbers)
             self._total = None
@@ -347,7 +380,8 @@ class Fleet(Locked):
             )
         with loose.told(key, np.zeros(1, np.int64)):
             model.feedback(id, answer)
-        self._store.put({number: model})
+        held = self._store.inner if isinstance(self._store, Shared) else self._store
+        held.put({number: model})  # what is usual for the key stays as it is
         self._touch(np.array([number]))
         return self
 
@@ -360,9 +394,9 @@ class Fleet(Locked):
         Of a key that is not known nothing is: no alert, NaN for numbers, None for labels.
         """
         call = self._call(keys, X, output)
-        self._open(call.X)
-        call.numbers = self._keys.find(call.keys)
-        return self._store.look(call)
+        with self._opened(call.X, call):
+            call.numbers = self._keys.find(call.keys)
+            return self._store.look(call)
 
     def predict_proba(self, keys: Any, X: Any) -> Array:
         """Return probabilities, a column for each of ``classes_``; 0 of a key that is not known."""
@@ -579,7 +613,8 @@ class Fleet(Locked):
     @locked
     def records(self, keys: Any) -> list[bytes]:
         """Return the whole state of some keys' models, as bytes that :meth:`restore` takes."""
-        return list(self._store.records([self._known(key) for key in keys_of(keys)]))
+        numbers = [self._known(key) for key in keys_of(keys)]
+        return list(self._store.records(numbers)) if numbers else []
 
     @locked
     def restore(self, keys: Any, records: list[bytes]) -> None:
@@ -591,6 +626,6 @@ class Fleet(Locked):
                 "Fleet: how its models are kept is decided by its first rows, or by open_as(form) "
                 "with the form of the fleet that the records come from."
             )
-        with self._keys.entering(names) as numbers:
+        with self._entering(names) as numbers:
             self._store.restore(numbers.tolist(), records)
         self._total = None

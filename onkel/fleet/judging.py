@@ -10,9 +10,14 @@ from numpy.typing import NDArray
 
 from onkel.fleet.fleet import Fleet
 from onkel.fleet.outputs import Verdicts
-from onkel.judge import Columns, Rows, briefly
+from onkel.judge import UNKNOWN, Columns, Rows, Usual, in_brief
 
 Array = NDArray[Any]
+
+KNOWN = 20
+"""Rows of a key after which something is known of its single numbers."""
+YOUNG = "The row as a whole is unusual beside those of other keys; its own key has few rows yet."
+"""What is said before that."""
 
 
 @dataclass(frozen=True)
@@ -22,11 +27,13 @@ class FleetDetect:
     Parameters
     ----------
     names : list of str, optional
-        Of the features, for reasons; None: no reasons.
+        Of the features, for reasons.
     rarity : bool
         Whether scores are log p, so that p is told, too.
     by_clock : bool
         Whether models forget by the clock, so that they must be told the times.
+    reasons : bool
+        Whether alerts have reasons, in a few words.
 
     Examples
     --------
@@ -41,6 +48,7 @@ class FleetDetect:
     names: list[str] | None = None
     rarity: bool = False
     by_clock: bool = False
+    reasons: bool = True
 
     def __call__(self, fleet: Fleet, keys: Any, rows: Rows) -> FleetDetected:
         """Judge and learn rows, each by the model of its key."""
@@ -68,16 +76,19 @@ class FleetDetected:
         }  # fmt: skip
         if self.judge.rarity:
             columns["p"] = np.exp(found.score)
-        return columns if self.judge.names is None else {**columns, "why": self._why()}
+        return {**columns, "why": self._why()} if self.judge.reasons else columns
 
     def _why(self) -> list[str | None]:
-        """Return which numbers of an alert are far from their means, as they were before it."""
-        why: list[str | None] = [None] * len(self.verdicts.alert)
-        names = self.judge.names
-        if self.usual is None or names is None:
-            return why
-        for i in np.flatnonzero(self.verdicts.alert).tolist():
-            mean, variance = self.usual[i]
-            spread = np.where(variance > 0, np.sqrt(variance), 1.0)
-            why[i] = briefly(self.rows.X[i : i + 1], mean, spread, names)[0]
-        return why
+        found = self.reasons()
+        return [found.get(i) for i in range(len(self.verdicts.alert))]
+
+    def reasons(self) -> dict[int, Any]:
+        """Return what of each alert is far from its mean, as that was just before it; by row."""
+        return {i: self._reason(i) for i in np.flatnonzero(self.verdicts.alert).tolist()}
+
+    def _reason(self, i: int) -> str:
+        if self.usual is None or not len(self.usual) or self.verdicts.age[i] < KNOWN:
+            return YOUNG if self.verdicts.age[i] < KNOWN else UNKNOWN
+        mean, variance = self.usual[i]
+        row = np.where(np.isnan(self.rows.X[i]), mean, self.rows.X[i])
+        return in_brief(row, Usual(mean, variance), self.judge.names)

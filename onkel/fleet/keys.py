@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -47,14 +47,21 @@ class Keys:
 
     def number(self, key: Any) -> int:
         """Return the number of one key; -1 if it is not known."""
+        if key is None:  # which the compiled table does not take
+            return -1
         found: int = self._table.number(key)
         if found < 0 and isinstance(key, np.generic):
             found = self._table.number(key.item())
         return found
 
     @contextmanager
-    def entering(self, keys: Any) -> Iterator[Array]:
-        """Give keys numbers; those that are new are forgotten again if what follows fails."""
+    def entering(
+        self, keys: Any, forget: Callable[[list[int]], None] | None = None
+    ) -> Iterator[Array]:
+        """Give keys numbers; those that are new are forgotten again if what follows fails.
+
+        `forget` is called with their numbers by then, which other keys will have.
+        """
         numbers = np.empty(len(keys), np.int64)
         entered = self._table.enter(keys, numbers)
         fresh = entered.fresh
@@ -63,6 +70,8 @@ class Keys:
                 fresh = [*fresh, *self._table.enter(plain_keys(keys), numbers).fresh]
             yield numbers
         except BaseException:
+            if forget is not None:
+                forget([*fresh])
             for number in reversed(fresh):
                 self._table.remove(number)
             raise

@@ -1,12 +1,15 @@
 """Keys ranked by how unusual they are now: what a page of a fleet shows.
 
 Of each key: rows, alerts, when it was heard last, how unusual its latest rows are, and how far its
-inputs have drifted. Some numbers each, whatever the models hold.
+inputs have drifted (of a key with few rows that is not told). Some numbers each, whatever the
+models hold.
 """
 
 from __future__ import annotations
 
 import math
+import threading
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -26,7 +29,7 @@ MOST_FEATURES = 64
 
 
 class Ranking:
-    """How all keys are doing.
+    """How all keys are doing; several threads may ask and tell.
 
     Examples
     --------
@@ -40,6 +43,7 @@ class Ranking:
     """
 
     def __init__(self) -> None:
+        self._guard = threading.RLock()
         self._keys = Keys()
         self._counts = np.zeros((0, 4), np.int64)
         """Rows, alerts, the last row and the last alert (numbers of all rows)."""
@@ -71,9 +75,13 @@ class Ranking:
         usual : array, optional
             the means and variances of their keys before each, [rows][2][features].
         """
-        with self._keys.entering(keys) as numbers:
-            self._make_room()
-        alert = np.asarray(alert, bool)
+        with self._guard:
+            with self._keys.entering(keys) as numbers:
+                self._make_room()
+            self._count(numbers, np.asarray(alert, bool))
+            self._follow(numbers, _surprise(p), _drifts(X, usual))
+
+    def _count(self, numbers: Array, alert: Array) -> None:
         at = self.rows + np.arange(len(numbers))
         rows, alerts, last, alerted = self._counts.T
         np.add.at(rows, numbers, 1)
@@ -81,7 +89,13 @@ class Ranking:
         np.maximum.at(last, numbers, at + 1)
         np.maximum.at(alerted, numbers[alert], at[alert] + 1)
         self.rows += len(numbers)
-        self._follow(numbers, _surprise(p), _drifts(X, usual))
+
+    def drop(self, keys: Iterable[Key]) -> None:
+        """Forget keys; what is not known is left out."""
+        with self._guard:
+            for number in {self._keys.number(key) for key in keys} - {-1}:
+                self._keys.remove(number)
+                self._counts[number], self._levels[number], self._late[number] = 0, 0.0, 0.0
 
     def _make_room(self) -> None:
         more = self._keys.room - len(self._counts)
@@ -98,15 +112,17 @@ class Ranking:
         starts = np.flatnonzero(np.diff(sorted_, prepend=-1))
         sizes = np.diff(np.append(starts, len(order)))
         turn = np.arange(len(order)) - np.repeat(starts, sizes)
+        ages = self._counts[sorted_, 0] - np.repeat(sizes, sizes) + turn + 1
         rounds = turn - np.repeat(np.maximum(sizes - LATEST, 0), sizes)  # below 0: has faded
         if drifts is not None and self._late.shape[1] != drifts.shape[1]:
             self._late = np.zeros((len(self._counts), drifts.shape[1]), np.float32)
         for k in range(int(min(sizes.max(initial=0), LATEST))):
-            rows = order[rounds == k]
-            self._step(numbers[rows], surprise[rows], None if drifts is None else drifts[rows])
+            at = rounds == k
+            rows, share = order[at], 1.0 / np.minimum(ages[at], LATE)
+            some = None if drifts is None else drifts[rows]
+            self._step(numbers[rows], share, surprise[rows], some)
 
-    def _step(self, numbers: Array, surprise: Array, drifts: Array | None) -> None:
-        share = 1.0 / np.minimum(np.maximum(self._counts[numbers, 0], 1), LATE)
+    def _step(self, numbers: Array, share: Array, surprise: Array, drifts: Array | None) -> None:
         known = ~np.isnan(surprise)
         level = self._levels[numbers, 0]
         self._levels[numbers, 0] = np.where(known, level + share * (surprise - level), level)
@@ -132,13 +148,15 @@ class Ranking:
         search : str
             Only keys that contain this text, whatever its case.
         """
-        numbers = self._found(search)
-        order = np.argsort(-self._values(by)[numbers], kind="stable")
-        return [self._told(int(n)) for n in numbers[order][start : start + count]]
+        with self._guard:
+            numbers = self._found(search)
+            order = np.argsort(-self._values(by)[numbers], kind="stable")
+            return [self._told(int(n)) for n in numbers[order][start : start + count]]
 
     def found(self, search: str = "") -> int:
         """Return how many keys contain a text."""
-        return len(self._found(search))
+        with self._guard:
+            return len(self._found(search))
 
     def _found(self, search: str) -> Array:
         taken = np.array(self._keys.taken(), np.int64)
@@ -148,7 +166,9 @@ class Ranking:
         return np.array([n for n in taken if wanted in str(self._keys.key(n)).casefold()], np.int64)
 
     def _values(self, by: str) -> Array:
-        columns = {"unusual": self._levels[:, 0], "drift": self._levels[:, 1],
+        grown = self._counts[:, 0] >= GROWN
+        columns = {"unusual": self._levels[:, 0],
+                   "drift": np.where(grown, self._levels[:, 1], -1.0),
                    "rows": self._counts[:, 0], "alerts": self._counts[:, 1],
                    "latest": self._counts[:, 2]}  # fmt: skip
         if by not in columns:
@@ -161,11 +181,15 @@ class Ranking:
         return {
             "key": self._keys.key(number), "rows": rows, "alerts": alerts,
             "last": last - 1, "last_alert": alerted - 1 if alerted else None,
-            "unusual": math.exp(-surprise), "drift": drift,
+            "unusual": math.exp(-surprise), "drift": drift if rows >= GROWN else None,
         }  # fmt: skip
 
     def summary(self) -> dict[str, Any]:
         """Return the numbers of all keys together."""
+        with self._guard:
+            return self._summary()
+
+    def _summary(self) -> dict[str, Any]:
         taken = np.array(self._keys.taken(), np.int64)
         counts, levels = self._counts[taken], self._levels[taken]
         return {
@@ -177,8 +201,9 @@ class Ranking:
 
     def key(self, key: Key) -> dict[str, Any] | None:
         """Return what is known of one key; None if nothing is."""
-        number = self._keys.number(key)
-        return None if number < 0 else self._told(number)
+        with self._guard:
+            number = self._keys.number(key)
+            return None if number < 0 else self._told(number)
 
 
 UNUSUAL = -math.log(0.1)

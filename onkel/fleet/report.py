@@ -23,11 +23,12 @@ def summed(estimator: Any, store: Any, numbers: list[int]) -> dict[str, Any]:
     alerts, judged, more = sums.get("alerts", 0.0), sums.get("judged", 0.0), {}
     if hasattr(store, "rates"):
         alerts, judged, more = store.rates()
-    return {**total, **_rates(estimator.nu, alerts, judged), **more}
+    which = "were judged" if more else "came after their keys' warm-up"
+    return {**total, **_rates(estimator.nu, alerts, judged, which), **more}
 
 
-def _rates(nu: float | None, alerts: float, judged: float) -> dict[str, Any]:
-    """Promise and outcome over all keys that are beyond their warm-up."""
+def _rates(nu: float | None, alerts: float, judged: float, which: str) -> dict[str, Any]:
+    """Promise and outcome over all rows that could be alerts; `which` those are, in words."""
     if not judged:
         return {"rate_promised": nu, **dict.fromkeys(("rate_realised", "alerts", "rate_in_words"))}
     realised = alerts / judged
@@ -36,7 +37,7 @@ def _rates(nu: float | None, alerts: float, judged: float) -> dict[str, Any]:
                 "rate_in_words": None}  # fmt: skip
     words = (
         f"Promised {100 * nu:.3g} % alerts, realised {100 * realised:.3g} % of {judged:.10g} rows "
-        f"that came after their keys' warm-up."
+        f"that {which}."
     )
     found = (nu, realised, alerts, words)
     names = ("rate_promised", "rate_realised", "alerts", "rate_in_words")

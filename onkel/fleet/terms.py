@@ -45,7 +45,7 @@ class TermCells(Cells):
             inside.check_interval(self.estimator)
         weight = inputs.weights_of(call.how.get("sample_weight"), len(call))
         self._room(call.numbers)
-        before = len(self.packed.labels)
+        before, flat = len(self.packed.labels), self.packed.flat
         try:
             targets = self._targets(call)
             went = self._run(call, targets, weight)
@@ -53,6 +53,7 @@ class TermCells(Cells):
         except BaseException:
             self.core.undo()
             self.packed.forget_labels(before)
+            self.packed.flat = flat
             raise
         self.core.done()
         return self._answered(call, found, went)
@@ -120,6 +121,15 @@ class TermCells(Cells):
             self.core.set_sides(self.packed.sides())
         super().restore_joined(numbers, lengths, data)
 
+    def put(self, models: dict[int, Any]) -> None:
+        """Let models be what these are; a ValueError, and nothing changed, if one does not fit."""
+        new = self.task == "regression" and not self.core.nbytes
+        super().put(models)
+        for model in models.values() if new else ():
+            if loose.begun(model):  # the first says it for all
+                self.packed.flat = inside.is_flat(model)
+                break
+
     def _width(self, numbers: Array, targets: Targets, usual: Array) -> int:
         if self.task == "classification":
             return int(self.core.widest(numbers)) + targets.distinct + 1
@@ -134,7 +144,8 @@ class TermCells(Cells):
             Y, flat = inside.targets_of(self.estimator, call.y)
             inputs.same_length(call.X, Y)
             self._check_outputs(call, Y.shape[1])
-            self.packed.flat = flat
+            if not self.core.nbytes:  # the first rows say it for all
+                self.packed.flat = flat
             return Targets(Y, NO_LABELS, flat)
         y = inside.labels_of(self.estimator, call.y)
         inputs.same_length(call.X, y)

@@ -37,9 +37,10 @@ class FleetView:
         self, by: str = "unusual", search: str = "", start: int = 0, count: int = 50
     ) -> dict[str, Any]:
         """Return some keys, those first that are highest, and the numbers of all."""
+        rows = self.ranking.top(count, by, search, start)
         return {
             **self.ranking.summary(), "found": self.ranking.found(search), "start": start,
-            "rows_told": self.ranking.top(count, by, search, start),
+            "rows_told": [{**row, **_named(row["key"])} for row in rows],
         }  # fmt: skip
 
     def key(self, key: Key) -> dict[str, Any] | None:
@@ -54,8 +55,8 @@ class FleetView:
         names = ("t", "terms", "bytes", "rate_promised", "rate_realised", "rate_in_words")
         return {
             **told, **{name: found.get(name) for name in names},
-            "warmup": int(model.warmup_), "threshold": float(model.threshold_),
-            "rarity": bool(model.tells_p),
+            "warmup": int(model.warmup_), "shares": bool(self.fleet.share),
+            "threshold": float(model.threshold_), "rarity": bool(model.tells_p),
             "scores": [_finite(v) for v in model.recent_.in_order()[-SCORES:].tolist()],
             "inputs": self._inputs(model),
         }  # fmt: skip
@@ -67,6 +68,11 @@ class FleetView:
         rows = zip(names, moments.mean.tolist(), spread.tolist(), strict=False)
         return [{"feature": n, "mean": _finite(m), "spread": _finite(s)}
                 for n, m, s in [*rows][:FEATURES]]  # fmt: skip
+
+
+def _named(key: Key) -> dict[str, Any]:
+    """Return a key as a text, and whether it is a number: a browser's have 53 bits."""
+    return {"text": str(key), "whole": not isinstance(key, str)}
 
 
 def _finite(value: float) -> float | None:

@@ -6,9 +6,10 @@ doors make lines, JSON or frames.
 """
 
 from onkel.judge.answers import OUTPUTS, Answer, answer, predict, predicted
+from onkel.judge.brief import UNKNOWN, Usual, briefly, in_brief
 from onkel.judge.marks import Marks, marks_of_labels, marks_of_numbers
 from onkel.judge.ranks import ranks_at
-from onkel.judge.reasons import briefly, reason_of, worst
+from onkel.judge.reasons import reason_of, worst
 from onkel.judge.rows import Halted, NamedRows, Rows, named
 from onkel.judge.tasks import (
     Columns,
@@ -23,6 +24,7 @@ from onkel.judge.tasks import (
 
 __all__ = [
     "OUTPUTS",
+    "UNKNOWN",
     "Answer",
     "Columns",
     "Detect",
@@ -33,9 +35,11 @@ __all__ = [
     "NamedRows",
     "Predicted",
     "Rows",
+    "Usual",
     "answer",
     "briefly",
     "forgets_by_clock",
+    "in_brief",
     "judge_of",
     "marks_of_labels",
     "marks_of_numbers",

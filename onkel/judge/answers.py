@@ -7,8 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.alerting import RecentScores
 from onkel.estimators import inside
+from onkel.estimators.detector import ranks_before
+from onkel.inputs import weights_of
 from onkel.judge.marks import Marks, marks_of_labels, marks_of_numbers
+from onkel.judge.ranks import ranks_at
+from onkel.judge.reasons import Asked
+from onkel.judge.rows import NamedRows, Rows
 from onkel.judge.tasks import judgement, labelled, likeliest, tells_interval
 
 Array = NDArray[Any]
@@ -73,7 +79,10 @@ def _numbers(values: Array, low: Array, high: Array) -> Answer:
     return Answer(values, {"interval": np.stack([low, high], axis=-1)})
 
 
-def answer(model: Any, X: Any, y: Any = None, output: str = "prediction", **how: Any) -> Answer:
+def answer(
+    model: Any, X: Any, y: Any = None, output: str = "prediction", *, explain: float = 0,
+    **how: Any,
+) -> Answer:  # fmt: skip
     """Let a model judge rows and learn them; return what was asked for, and what a page draws.
 
     Parameters
@@ -83,6 +92,9 @@ def answer(model: Any, X: Any, y: Any = None, output: str = "prediction", **how:
         A detector has no targets.
     output : str
         One of ``OUTPUTS[model.task]``.
+    explain : float
+        So many of a detector's alerts are explained, and then every 500th; the others are told in
+        a few words. 0: there are no reasons.
     **how
         ``sample_weight``, ``time``, ``classes``: as ``predict_then_learn`` has them.
 
@@ -93,19 +105,45 @@ def answer(model: Any, X: Any, y: Any = None, output: str = "prediction", **how:
     >>> found.values.tolist(), found.marks.mark.tolist()
     ([1, -1, 1], [False, True, False])
     """
+    if model.task == "novelty":
+        return _novelty(model, X, output, explain, how)
     return _ANSWERS[model.task](model, X, y, output, how)
 
 
-def _novelty(model: Any, X: Any, y: Any, output: str, how: dict[str, Any]) -> Answer:
-    if output == "rank" or (output == "p" and not model.tells_p):
-        return Answer(model.predict_then_learn(X, output=output, **how), {})
-    score, limit, alert = judgement(model, X, **how)
+def _novelty(model: Any, X: Any, output: str, explain: float, how: dict[str, Any]) -> Answer:
+    ranked = output == "rank" or (output == "p" and not model.tells_p)
+    known = model.recent_.copy() if ranked and model.__sklearn_is_fitted__() else None
+    asked = _asked(model, X, explain, how) if explain else None
+    score, limit, alert = judgement(model, X, None if asked is None else asked.heard, **how)
     marks = Marks(score, limit, alert)
+    if asked is not None:
+        marks.why = lambda: _why(asked, score, limit, alert)
+    if ranked:  # which rows are alerts does not hang on the question
+        live = weights_of(how.get("sample_weight"), len(score)) > 0
+        before = known or RecentScores(model.recent_.size)
+        return Answer(ranks_before(before, score, live), {}, marks)
     if output == "prediction":
         return Answer(np.where(alert, -1, 1), {}, marks)
     if output == "p":
         return Answer(np.exp(score), {}, marks)
     return Answer(score if output == "score" else score - limit, {}, marks)
+
+
+def _asked(model: Any, X: Any, explain: float, how: dict[str, Any]) -> Asked:
+    """Return who is asked for the reasons of alerts."""
+    names = X.columns if isinstance(X, NamedRows) else getattr(model, "feature_names_in_", None)
+    rows = X.X if isinstance(X, NamedRows) else X
+    if isinstance(rows, list) and not (rows and isinstance(rows[0], str)):
+        rows = np.asarray(rows)
+    time, weight = how.get("time"), how.get("sample_weight")
+    own = Rows(rows, time=None if time is None else np.asarray(time))
+    return Asked.begin(model, own, names, explain, None if weight is None else np.asarray(weight))
+
+
+def _why(asked: Asked, score: Array, limit: Array, alert: Array) -> dict[int, Any]:
+    rank, at = np.ones(len(score)), np.flatnonzero(alert)
+    rank[at] = ranks_at(asked.recent, score, at)
+    return asked.found(score, limit, alert, rank)
 
 
 def _classification(model: Any, X: Any, y: Any, output: str, how: dict[str, Any]) -> Answer:
@@ -128,7 +166,6 @@ def _regression(model: Any, X: Any, y: Any, output: str, how: dict[str, Any]) ->
 
 
 _ANSWERS = {
-    "novelty": _novelty,
     "classification": _classification,
     "regression": _regression,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,12 @@ class Marks:
     """The threshold; the half-width of the interval."""
     mark: Array | None = None
     """Alerts; mistakes; targets outside their intervals."""
+    rare: Array | None = None
+    """Of detectors with keys: p, or the rank of the score."""
+    usual: Array | None = None
+    """Of detectors with keys: means and variances before each row, [rows][2][features]."""
+    why: Callable[[], dict[int, Any]] | None = None
+    """Of a detector, where it was asked: the reasons of its alerts, by row."""
 
 
 def marks_of_labels(found: Sequence[Any], target: Sequence[Any]) -> Marks:

@@ -81,7 +81,7 @@ class Rows:
 
     def whole(self) -> Any:
         """Return the features as models take them; rows of different lengths are an error."""
-        if isinstance(self.X, Encoded):
+        if isinstance(self.X, (Encoded, list)):  # a table's, or texts
             return self.X
         return self.X if self.X.ndim == 2 else np.stack(list(self.X))
 

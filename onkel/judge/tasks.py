@@ -6,23 +6,19 @@ A judge learns at once, and leaves what is only for the reader (ranks, reasons, 
 
 from __future__ import annotations
 
-import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.alerting import RecentScores
-from onkel.columns import Encoded, Tally
 from onkel.estimators import inside
 from onkel.estimators.regressor import BaseRegressor
 from onkel.inputs import RefusedRow
 from onkel.judge.ranks import ranks_at
-from onkel.judge.reasons import briefly, reason_of, table_briefly, worst
+from onkel.judge.reasons import Asked, Heard
 from onkel.judge.rows import Halted, Rows, named
-from onkel.scaling import Moments
 
 Array = NDArray[Any]
 Columns = dict[str, Any]
@@ -69,11 +65,12 @@ class Detect(Judge):
 
     Parameters
     ----------
-    explain : int
-        How many alerts of a call are explained, the worst first; a call may be given another
-        number.
+    explain : float
+        So many of a model's alerts are explained, and then every 500th; a call may be given another
+        number. 0: none.
     brief : bool
-        Whether the other alerts are told in a few words which features are far from their means.
+        Whether alerts have reasons though none is explained. Those that are not explained are told
+        in a few words what is far from its mean.
     rank_all : bool
         Whether all rows are ranked, or alerts alone.
     rarity : bool
@@ -83,14 +80,14 @@ class Detect(Judge):
     --------
     >>> from onkel import NoveltyDetector
     >>> model, rng = NoveltyDetector(nu=0.1), np.random.default_rng(0)
-    >>> judge = judge_of(model, ["level", "flow"], explain=1)
+    >>> judge = judge_of(model, ["level", "flow"], explain=100)
     >>> before = judge(model, Rows(rng.normal(size=(500, 2))))
     >>> found = judge(model, Rows(np.array([[4.0, 0.0]]))).columns()
     >>> found["alert"].tolist(), "mostly through level 4.0" in found["why"][0]
     ([True], True)
     """
 
-    explain: int = 0
+    explain: float = 0
     brief: bool = False
     rank_all: bool = True
     rarity: bool = False
@@ -107,37 +104,14 @@ class Detect(Judge):
         return len(rows)
 
     def __call__(self, model: Any, rows: Rows, explain: float | None = None) -> Detected:
-        """Judge and learn; alerts are explained by the model before these rows."""
-        most = self.explain if explain is None else explain
-        earlier = self._earlier(model, most)
+        """Judge and learn; each alert's reason is the model's just before it learned the row."""
+        first, how = self.explain if explain is None else explain, self._how(rows)
+        timed = rows if how else replace(rows, time=None)
+        wanted = first if first or self.brief else None
+        asked = Asked.begin(model, timed, self.names, wanted)
         X = named(model, rows.whole(), self.names)
-        score, limit, alert = judgement(model, X, **self._how(rows))
-        earlier.recent = earlier.recent or RecentScores(model.recent_.size)
-        due = 0 if earlier.model is None else int(min(most, np.count_nonzero(alert)))
-        return Detected(self, rows, score, limit, alert, earlier, due)
-
-    def _earlier(self, model: Any, most: float) -> Earlier:
-        """Return what must be kept of a model that is about to learn."""
-        if not model.__sklearn_is_fitted__():
-            return Earlier()
-        usual, tally = (model.moments_, model.tally_) if self.brief else (None, None)
-        if most < 1:
-            return Earlier(model.recent_.copy(), None, usual, tally)
-        kept = copy.copy(model)
-        return Earlier(kept.recent_, kept, usual, tally)
-
-
-@dataclass
-class Earlier:
-    """A detector as it was before some rows: by this they are ranked and explained."""
-
-    recent: RecentScores | None = None
-    model: Any = None
-    """A copy, where it is asked for explanations."""
-    usual: Moments | None = None
-    """The features' moments, where rows are compared with them."""
-    tally: Tally | None = None
-    """Of a table: how often each value had come."""
+        score, limit, alert = judgement(model, X, asked.heard, **how)
+        return Detected(self, rows, score, limit, alert, asked)
 
 
 @dataclass
@@ -150,9 +124,8 @@ class Detected:
     limit: Array
     """The thresholds."""
     alert: Array
-    earlier: Earlier
-    explained: int
-    """How many alerts will be explained."""
+    asked: Asked
+    """The detector as it was before these rows, and why they raised alerts."""
 
     def columns(self) -> Columns:
         """Return one column per field."""
@@ -163,8 +136,7 @@ class Detected:
         return found | ({"why": self._why(rank)} if "why" in self.judge.fields() else {})
 
     def _ranks(self) -> Array:
-        recent = self.earlier.recent
-        assert recent is not None
+        recent = self.asked.recent
         if self.judge.rank_all:
             return ranks_at(recent, self.score, np.arange(len(self.score)))
         rank, at = np.full(len(self.score), np.nan), np.flatnonzero(self.alert)
@@ -172,34 +144,20 @@ class Detected:
         return rank
 
     def _why(self, rank: Array) -> list[str | None]:
-        """Return reasons: whole ones for the worst alerts, a few words for the others."""
-        why = self._in_brief()
-        for i in worst(self.score, self.limit, self.alert, self.explained):
-            found = reason_of(
-                self.earlier.model, self.rows.X[i], score=float(self.score[i]),
-                threshold=float(self.limit[i]), rank=float(rank[i]),
-            )  # fmt: skip
-            why[i] = found.sentence
-        return why
-
-    def _in_brief(self) -> list[str | None]:
+        """Return why each alert was one, in words; None of other rows."""
         why: list[str | None] = [None] * len(self.score)
-        usual, names, at = self.earlier.usual, self.judge.names, np.flatnonzero(self.alert)
-        if usual is not None and names is not None and usual.seen.any():
-            said = self._briefly(self.rows.X[at], usual, names)
-            for i, text in zip(at.tolist(), said, strict=True):
-                why[i] = text
+        if self.asked.heard is None and self.asked.followed is None:
+            return why
+        for i, reason in self.asked.found(self.score, self.limit, self.alert, rank).items():
+            why[i] = reason if isinstance(reason, str) else reason.sentence
         return why
 
-    def _briefly(self, X: Any, usual: Moments, names: list[str]) -> list[str]:
-        if not isinstance(X, Encoded):
-            return briefly(X, usual.mean, usual.spread(), names)
-        return table_briefly(X, usual, self.earlier.tally)
 
-
-def judgement(model: Any, X: Any, **how: Any) -> tuple[Array, Array, Array]:
+def judgement(
+    model: Any, X: Any, heard: Heard | None = None, **how: Any
+) -> tuple[Array, Array, Array]:
     """Let a detector judge rows and learn them; return scores, thresholds, and which are alerts."""
-    score, limit, alert = model.predict_then_learn(X, output="judgement", **how).T
+    score, limit, alert = inside.judgement(model, X, heard, **how).T
     return score, limit, alert > 0
 
 
@@ -358,7 +316,7 @@ def forgets_by_clock(model: Any) -> bool:
 
 
 def judge_of(
-    model: Any, names: list[str] | None = None, explain: int = 0, brief: bool = False,
+    model: Any, names: list[str] | None = None, explain: float = 0, brief: bool = False,
     rank_all: bool = True,
 ) -> Judge:  # fmt: skip
     """Return what judges rows for a model: by its task, its memory and its loss.

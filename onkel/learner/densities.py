@@ -6,6 +6,7 @@ unusual comes once in 1/p usual rows, and the limit is the level that alerts lie
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -80,6 +81,8 @@ class Densities:
     mistakes = None
     device = "cpu"
     """Where blocks of rows are judged."""
+    heard: Callable[[int, Densities], None] | None = None
+    """Called with each alert's number in its call and the learner just before it learns the row."""
 
     def __init__(
         self, plan: Plan, features: int, dtype: Any, missing: str, promise: Promise | None = None,
@@ -209,17 +212,30 @@ class Densities:
         Rows have been checked, and no row can fail; but a call that comes in several pieces may
         be interrupted between them, so it changes a copy of the state until it is complete.
         """
-        pieces = len(X) > SPARSE
+        pieces = len(X) > (SPARSE if self.heard is None else 1)
         state = self.state.copy() if pieces else self.state
         answers = self.answers.copy() if pieces else self.answers
         found = [
             run(self.plan, state, np.asarray(X[i : i + SPARSE], np.float64),
-                weight[i : i + SPARSE], answers=answers)[0]
+                weight[i : i + SPARSE], answers=answers,
+                at_alert=self._tell(state, answers, first + i))[0]
             for i in range(0, max(len(X), 1), SPARSE)
         ]  # fmt: skip
         self.state, self.answers = state, answers
         out = np.concatenate(found)
         return out[:, :1], out[:, 1:2]
+
+    def _tell(
+        self, state: DensityState, answers: Answers, first: int
+    ) -> Callable[[int], None] | None:
+        """Return what tells whoever listens of alerts among rows from number `first` on."""
+        heard = self.heard
+        if heard is None:
+            return None
+        now = object.__new__(type(self))
+        now.__dict__.update(self.__dict__)
+        now.state, now.answers, now.heard = state, answers, None
+        return lambda i: heard(first + i, now)
 
     # -- files ---------------------------------------------------------------------------------
 
@@ -250,7 +266,11 @@ class Densities:
     def answer(self, number: int, kind: str) -> None:
         """Take in what somebody says of an alert that is kept, "usual" or "fault"."""
         at, low = self.answers.find(number), -float(np.log(self.plan.low))
-        found = self.answers.answer(at, KINDS.index(kind), self.t, self._frame(), low + STRONGER)
+        n = self.count(Count.SIZE)
+        usual = np.moveaxis(self.state.raw[:, :n], 0, 1)[self.state.marks[:n] == 0]
+        found = self.answers.answer(
+            at, KINDS.index(kind), self.t, self._frame(), low + STRONGER, usual
+        )
         if kind == "fault":
             state = self.state.copy()
             if without(self.plan, state, self.answers.row_of(at)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from onkel.fleet import Fleet
 from onkel.fleet.judging import FleetDetect
-from onkel.judge import Columns, Detect, Judge, Rows, reason_of, worst
+from onkel.judge import UNKNOWN, Columns, Detect, Judge, Rows
 
 Array = NDArray[Any]
 Answer = Callable[[], Columns]
@@ -60,28 +61,28 @@ class Asked:
     # -- alerts ------------------------------------------------------------------------------------
 
     def _alerts(self, judge: Detect) -> Answer:
-        keys = [*dict.fromkeys(self.numbers[self.begun].tolist())] if judge.explain else []
+        why = "why" in judge.fields()
+        keys = [*dict.fromkeys(self.numbers[self.begun].tolist())] if why else []
         before = dict(zip(keys, self.fleet.records(keys), strict=True))
-        asked = FleetDetect(None, judge.rarity, judge.by_clock)
+        asked = FleetDetect(None, judge.rarity, judge.by_clock, reasons=False)
         found = asked(self.fleet, self.numbers, self.rows)
 
         def columns() -> Columns:
             told = found.columns()
-            return {**told, "why": self._why(told, before)} if "why" in judge.fields() else told
+            return {**told, "why": self._why(told, before)} if why else told
 
         return columns
 
     def _why(self, told: Columns, before: dict[int, bytes]) -> list[str | None]:
-        """Return reasons for the worst alerts of each key, by its model before these rows."""
+        """Return reasons for alerts: keys that raise any are judged once more, as single models."""
         why: list[str | None] = [None] * len(self.numbers)
-        alerts, most = np.flatnonzero(told["alert"]), getattr(self.judge, "explain", 0)
-        for number in [n for n in dict.fromkeys(self.numbers[alerts].tolist()) if n in before]:
-            model = _model(self.fleet, before[number])
+        alerts = np.flatnonzero(told["alert"])
+        for number in dict.fromkeys(self.numbers[alerts].tolist()):
             at = np.flatnonzero(self.numbers == number)
-            score, limit, alert = (told[n][at] for n in ("score", "threshold", "alert"))
-            for i in at[worst(score, limit, alert, most)].tolist():
-                seen = {n: float(told[n][i]) for n in ("score", "threshold", "rank")}
-                why[i] = reason_of(model, self.rows.X[i], **seen).sentence
+            model = _model(self.fleet, before.get(number))
+            own = self.judge(model, self.rows.part(at)).columns()["why"]
+            for i, alert, words in zip(at.tolist(), told["alert"][at].tolist(), own, strict=True):
+                why[i] = words or UNKNOWN if alert else None
         return why
 
     # -- targets -----------------------------------------------------------------------------------
@@ -129,8 +130,10 @@ class Asked:
         return found
 
 
-def _model(fleet: Fleet, record: bytes) -> Any:
-    """Return the model of a record that a fleet's key had."""
+def _model(fleet: Fleet, record: bytes | None) -> Any:
+    """Return the model of a record that a fleet's key had, or what a new key begins with."""
+    if record is None:
+        return copy.copy(fleet.estimator)
     form = fleet.form()
     assert form is not None
     other = Fleet(fleet.estimator)

@@ -87,7 +87,7 @@ def blank_of(model: Any, features: int, names: list[str] | None) -> Blank | None
         if model.__sklearn_is_fitted__():
             fleet[0] = model
         else:
-            fleet.predict([0], named(fresh, np.zeros((1, features)), names))
+            fleet.open_for(named(fresh, np.zeros((1, features)), names))
     except ValueError:  # it has learned what cells do not hold, or rows of another width
         return None
     form = fleet.form()

@@ -77,7 +77,8 @@ def keyed(
     alerts_only : bool
         Only alerts and refused rows come out (detectors).
     explain : int
-        So many alerts of each key and batch are explained, the worst first (detectors).
+        So many alerts of each key are explained, and then every 500th; the others have a reason in
+        a few words (detectors). 0: no reasons.
     idle : duration, optional
         A key without events for so long (processing time) is forgotten: "12h", or a timedelta.
     groups : int, optional
@@ -107,7 +108,9 @@ def keyed(
     lone = kinds[names.features[0]].typeName() == "array"
     aliases = [f"f{i}" for i in range(len(names.features))]
     reader = reader_of(events.schema, names.features, model, aliases)
-    judge = judge_of(model, names.features if explain and not lone else None, int(explain))
+    judge = judge_of(
+        model, names.features if explain and not lone else None, int(explain), brief=bool(explain)
+    )
     names.check_clash([*judge.fields(), "late", "error"])
     data, code = files.dumps(model), dict(own or {})
     files.loads(data, **code)  # where code of the user's own is missing, this says so

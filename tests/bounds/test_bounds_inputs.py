@@ -21,8 +21,8 @@ GOOD = {
     "epsilon": 0.1, "members": 5, "switches": 2, "rate": 0.5, "share": 0.01, "best_loss": 1.0,
     "mix_gap": 0.5, "nu": 0.01, "level_rate": 0.01, "low": 0.002, "high": 0.03, "forgiven": 0.1,
     "unspent": 0.2, "start": 0.02, "end": 0.01, "width_rate": 0.03, "narrowest": 0.001,
-    "widest": 1e4, "first": 2.0, "last": 3.0, "answered": 100, "precision": 0.8,
-    "lowest": 1e-9, "waiting": 3,
+    "widest": 1e4, "first": 2.0, "last": 3.0, "ask": 0.02, "ask_rate": 0.01, "ask_start": 0.98,
+    "ask_end": 0.985, "answered": 100, "precision": 0.8, "lowest": 1e-9, "waiting": 3,
 }  # fmt: skip
 
 

@@ -87,6 +87,7 @@ def test_the_loops_are_the_truth(rng, use, name, promise):
         own = model.answers
         assert own.asked_at[own.kept()].tolist() == sorted(truth.asked)
         assert (own.answered, own.dismissed) == (truth.answered, truth.dismissed)
+        assert own.asked_count.tolist() == [len(truth.asked), truth.hushed]
         if truth.promise:
             assert own.theta == pytest.approx(truth.theta, abs=1e-9)
             assert own.unspent == pytest.approx(truth.cut_off, abs=1e-9)
@@ -219,7 +220,7 @@ def test_answers_are_bounded(rng):
     frame = np.ones((2, 3, 1))
     for t in range(3 * MOST):
         answers.ask(np.full((3, 1), 50.0 + t), t, 9.0, 0.0)
-        answers = answers.answer(answers.find(t), 0, t + 1, frame, 5.0)
+        answers = answers.answer(answers.find(t), 0, t + 1, frame, 5.0, np.zeros((0, 2, 1)))
     assert len(answers.born) == MOST and answers.of.tolist() == [*range(2 * MOST, 3 * MOST)]
     assert len(answers.asked_at) == ROOM and answers.answered == 3 * MOST
 

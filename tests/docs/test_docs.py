@@ -35,7 +35,9 @@ NEEDS = {
     "from_sklearn": "sklearn",
     "service": "starlette",
     "command_line": "click",
+    "delivery": "click",
     "rows": "click",
+    "replay": "click",
     "spark": "pyspark",
     "spark_partitions": "pyspark",
 }

@@ -116,6 +116,7 @@ def test_a_detectors_explanation(rng, name, scale, dtype):
     check(det, twin, x, why, tolerance=1e-7 if dtype == "float64" else 3e-4)
     effects = [f.effect for f in why.features]
     assert effects == sorted(effects)
+    assert why.to_dict()["named"] == [f.name for f in why.features if f.outside and f.effect < 0]
     json.dumps(why.to_dict(), allow_nan=False)
     assert why.to_dict()["sentence"] == str(why) == why.sentence
 
@@ -315,7 +316,8 @@ def test_nothing_stored_yet():
     det = NoveltyDetector().partial_fit([[1.0, 2.0]])
     why = det.explain([1.0, 2.0])
     assert (why.score, why.terms, why.terms_stored) == (0.0, (), 0)
-    assert str(why) == "Alert: score 0 below the threshold 0.05 (100 % of the last 1 were as low)."
+    words = "Alert: score 0 below the threshold 0.05 (100 % of the last 1 were as low)"
+    assert str(why) == f"{words}; nothing is stored yet to compare it with."
 
 
 @pytest.mark.parametrize(

@@ -112,3 +112,31 @@ def test_a_folder_that_is_none(tmp_path, rng):
     with pytest.raises(OSError, match="no file for idle keys can be made"):
         fleet.partial_fit(["a"], [[1.0]])
     assert len(fleet) == 0
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_full_disk_loses_nothing(name, rng, monkeypatch):
+    """What was learned stays in memory, and the next call says what is wrong before it begins."""
+    estimator = KINDS[name]
+    small, whole = Fleet(estimator, memory=8_000), Fleet(estimator)
+    parts = [*blocks(rng, estimator, 500)]
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    for i, (keys, X, y) in enumerate(parts):
+        with monkeypatch.context() as patched:
+            if i == 7:
+                patched.setattr("onkel.fleet.bounded.os.pwrite", full)
+                with pytest.warns(
+                    UserWarning, match="No space left on device. They stay in memory"
+                ):
+                    found = small.predict_then_learn(keys, X, y)
+                before = files.dumps(small)
+                with pytest.raises(OSError, match="No space left on device"):
+                    small.predict_then_learn(["new", *keys[1:].tolist()], X, y)
+                assert files.dumps(small) == before and "new" not in small
+            else:
+                found = small.predict_then_learn(keys, X, y)
+        np.testing.assert_array_equal(found, whole.predict_then_learn(keys, X, y))
+    assert files.dumps(small) == files.dumps(whole)

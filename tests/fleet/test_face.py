@@ -83,6 +83,12 @@ def test_keys_are_strings_or_whole_numbers(rng):
     assert len(fleet) == 0
 
 
+@pytest.mark.parametrize("other", [Detector, None, Fleet(Detector()), "Detector"])
+def test_what_is_no_estimator(other):
+    with pytest.raises(TypeError, match="must be one of onkel's, such as Detector"):
+        Fleet(other)
+
+
 def test_models_go_in_and_out(rng):
     keys, X, _ = rows_of(rng)
     fleet = Fleet(Detector(nu=0.02)).partial_fit(keys, X)
@@ -123,3 +129,96 @@ def test_states_go_elsewhere_and_come_back(rng):
         other.predict_then_learn(keys, X, output="verdict"),
         fleet.predict_then_learn(keys, X, output="verdict"),
     )
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_what_was_not_learned_decides_nothing(name):
+    """A refused call, one that only asks, one of no rows: none says what rows are like."""
+    estimator = ESTIMATORS[name]
+    y = target_of(estimator, np.zeros((2, 1)), np.array(["a", "b"]))
+    none = None if y is None else y[:0]
+    for keys in (["a", None], ["a", "b"]):
+        fleet = Fleet(estimator)
+        with pytest.raises(ValueError, match="Row 1"):
+            fleet.partial_fit(keys, [[1.0], [2.0 if keys[1] is None else np.nan]], y)
+        fleet.predict(["a"], [[1.0, 2.0, 3.0]])
+        fleet.partial_fit([], np.zeros((0, 4)), none)
+        assert fleet.stored_ is None and len(fleet) == 0
+        assert files.dumps(fleet) == files.dumps(Fleet(estimator))
+        fleet.partial_fit(["a", "b"], [[1.0, 2.0], [3.0, 4.0]], y)
+        assert fleet["a"].n_features_in_ == 2
+
+
+def test_targets_of_a_refused_call_leave_no_trace(rng):
+    X = rng.normal(size=(10, 2))
+    classes = Fleet(KernelClassifier()).partial_fit(["a", "b"] * 5, X, ["x", "y"] * 5)
+    numbers = Fleet(KernelRegressor()).partial_fit(["a", "b"] * 5, X, X[:, 0])
+    for fleet, y in ((classes, ["new", "x"]), (numbers, [[1.0], [2.0]])):
+        before, said = files.dumps(fleet), fleet.predict(["a"], X[:1])
+        with pytest.raises(ValueError, match="leaves the floating range"):
+            fleet.partial_fit(
+                ["a", "c"], [[1.0, 1.0], [1e140, -1e140]], y, sample_weight=[1, 1e300]
+            )
+        assert files.dumps(fleet) == before and "c" not in fleet
+        np.testing.assert_array_equal(fleet.predict(["a"], X[:1]), said)
+
+
+def test_targets_have_the_shape_of_the_first_ones(rng):
+    """As a single regressor's: one number per row stays that, however later ones are given."""
+    X = rng.normal(size=(6, 2))
+    fleet, single = Fleet(KernelRegressor()), KernelRegressor()
+    for y in (X[:, 0], X[:, :1]):
+        fleet.partial_fit(["a"] * 6, X, y)
+        single.partial_fit(X, y)
+        assert fleet.predict(["a"] * 6, X).shape == single.predict(X).shape == (6,)
+    other = Fleet(KernelRegressor())
+    other["wide"] = KernelRegressor().partial_fit(X, X[:, :1])
+    other["flat"] = single
+    assert other.predict(["wide", "flat"], X[:2]).shape == (2, 1)
+    assert files.dumps(other["flat"]) == files.dumps(single)
+
+
+def test_what_is_no_key_is_not_there(rng):
+    fleet = Fleet(Detector())
+    for _ in range(2):
+        for key in (None, True, 1.0, b"a", (1,), 2**63, "\ud800", "unknown"):
+            assert key not in fleet
+            for asked in (fleet.__getitem__, fleet.drop, lambda k: fleet.explain(k, [1.0, 2.0])):
+                with pytest.raises(KeyError, match="no key"):
+                    asked(key)
+            if key != "unknown":
+                with pytest.raises(ValueError, match="key"):
+                    fleet.learn_one(key, [1.0, 2.0])
+        with pytest.raises(KeyError, match="no key"):
+            fleet.records(["unknown"])
+        fleet.partial_fit(["a"], [[1.0, 2.0]])
+
+
+@pytest.mark.parametrize("share", [False, True])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_call_that_breaks_leaves_nothing_for_the_next_key(name, share, rng, monkeypatch):
+    """A number that is used again begins with a fresh model."""
+    estimator = ESTIMATORS[name]
+    if share and name != "Detector":
+        return
+    keys, X, labels = rows_of(rng, 90)
+    y = target_of(estimator, X, labels)
+    fleet = Fleet(estimator, share=share)
+    fleet.partial_fit(keys, X, y)
+    inner = type(fleet._store).learn
+
+    def late(self, call):
+        inner(self, call)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(fleet._store), "learn", late)
+    fleet.changed()
+    with pytest.raises(KeyboardInterrupt):
+        fleet.partial_fit(["lost"] * 60 + ["k0"] * 30, X, y)
+    assert fleet.changed() == ["k0"]
+    assert fleet.t_ == sum(fleet[key].t_ for key in fleet)
+    monkeypatch.setattr(type(fleet._store), "learn", inner)
+    assert "lost" not in fleet
+    fleet.partial_fit(["other"] * 2, X[:2], None if y is None else y[:2])
+    single = Fleet(estimator).partial_fit(["other"] * 2, X[:2], None if y is None else y[:2])
+    assert files.dumps(fleet["other"]) == files.dumps(single["other"])

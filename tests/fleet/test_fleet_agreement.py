@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 from helpers import cases
@@ -11,11 +13,13 @@ from helpers.sizes import size, some
 
 from onkel import (
     Detector,
+    Fleet,
     KernelClassifier,
     KernelRegressor,
     NoveltyDetector,
     core,
     expansions,
+    files,
     losses,
     rules,
 )
@@ -166,6 +170,37 @@ def test_weights(name, rng):
     weight[:20] = 1.0
     run(both, rng, X, y, ("prediction",), sample_weight=weight)
     check(both, X, both.estimator.task)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_key_may_begin_with_weights_of_0(name, rng):
+    """Such a model has begun, and has learned nothing."""
+    both = Both(KINDS[name])
+    X, y = stream_for(both.estimator, rng, size(120, 400))
+    weight = np.where(np.arange(len(X)) < 40, rng.choice([0.0, 1.0], size=len(X)), 1.0)
+    weight[:10] = 0.0
+    run(both, rng, X, y, ("prediction",), sample_weight=weight)
+    check(both, X, both.estimator.task)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_models_that_leave_a_fleet_go_on_as_if_they_had_never_been_in_it(name, rng):
+    estimator = KINDS[name]
+    X, y = stream_for(estimator, rng, size(110, 300))
+    fleet, single, at = Fleet(estimator), copy.copy(estimator), 0
+
+    def some(rows):
+        return (X[rows],) if y is None else (X[rows], y[rows])
+
+    while at < len(X) - 12:
+        rows = slice(at, at + int(rng.integers(1, 9)))
+        at = rows.stop
+        fleet.partial_fit(["a"] * (rows.stop - rows.start), *some(rows))
+        single.partial_fit(*some(rows))
+        left, stayed = fleet["a"], copy.copy(single)
+        for model in (left, stayed):
+            model.partial_fit(*some(slice(at, at + 12)))
+        assert files.dumps(left) == files.dumps(stayed)
 
 
 @pytest.mark.parametrize("kind", [NoveltyDetector, KernelClassifier, KernelRegressor])

@@ -63,6 +63,20 @@ def test_a_loaded_fleet_goes_on(name, dtype, rng, tmp_path):
     assert files.dumps(again) == files.dumps(fleet)
 
 
+@pytest.mark.parametrize("name", KINDS)
+def test_a_single_row_may_be_the_first_after_a_file(name, rng):
+    fleet = learned(KINDS[name], rng, 60)
+    X = rng.normal(size=(1, 3))
+    y = target(fleet.estimator, X)
+    again = files.loads(files.dumps(fleet)), pickle.loads(pickle.dumps(fleet)), copy.copy(fleet)
+    for other in (*again, fleet):
+        key = other.keys()[-1]
+        t = other.t_
+        other.learn_one(key, X[0], None if y is None else y[0])
+        assert other.t_ == t + 1 and other.changed()[-1] == key
+        assert files.dumps(other) == files.dumps(again[0])
+
+
 def test_a_fleet_that_knows_nothing(tmp_path):
     fleet = Fleet(Detector(nu=0.02))
     fleet.save(tmp_path / "fleet")

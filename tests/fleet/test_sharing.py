@@ -54,8 +54,10 @@ def test_agrees_with_plain_loops(rng):
         own = single.setdefault(key, copy.copy(ESTIMATOR))
         age = own.t_ if own.__sklearn_is_fitted__() else 0
         score, limit, alert = own.predict_then_learn(x[None], output="judgement")[0]
-        z, ready = naive.z(key, x.tolist()), i >= 90
-        fleet = whole.predict_then_learn([z], output="score")[0]
+        z, known = naive.z(key, x.tolist()), naive.told >= 5
+        ready, fleet = getattr(whole, "t_", 0) >= 90, 0.0
+        if known:
+            fleet = whole.predict_then_learn([z], output="score")[0]
         naive.learn(key, x.tolist())
         if age < 90:
             score, limit, alert = naive.judge(age, fleet, score) if ready else (0.0, limit, False)
@@ -107,6 +109,19 @@ def test_a_key_that_is_not_known_is_one_of_the_fleet(rng):
     found = fleet.predict(["new", "new"], [middle, middle + 1000.0])
     assert found.tolist() == [1, -1] and fleet.predict_one("new", middle + 1000.0) == -1
     assert files.dumps(fleet) == before and "new" not in fleet
+
+
+def test_keys_that_all_begin_at_once(rng):
+    """What keys say before anything is usual among them is not what later ones are judged by."""
+    middle, keys = 5 * rng.normal(size=(120, 2)), np.arange(120 * 80) % 120
+    X = rng.normal(size=(len(keys), 2)) + middle[keys]
+    fleet = Fleet(Detector(), share=True)
+    found = judged(fleet, keys, X, [700])
+    assert found[:, 2].mean() <= 0.01
+    for key in range(60):  # some more, so that there are rows as young
+        X = rng.normal(size=(4, 2)) + 5 * rng.normal(size=2)
+        found = fleet.predict_then_learn([f"new {key}"] * 4, X, output="verdict")
+    assert fleet.predict(["new"] * 2, [[0.0, 0.0], [300.0, -300.0]]).tolist() == [1, -1]
 
 
 def test_files_copies_and_eviction_go_on_with_the_same_bits(rng, tmp_path):

@@ -4,11 +4,14 @@ An answered alert e is seen in the units of then, z = (value - mean) / spread, o
 and the mean of the last rows. A row x is like it by k = exp(-D^2 - age / memory), where D is the
 largest over the three of
 
-    sum_j w_j |z_j(x) - z_j(e)| / radius + max_j (|z_j(x)| - limit_j)+ / 3
+    s (sum_j w_j |z_j(x) - z_j(e)| / radius + max_j (|z_j(x)| - limit_j)+ / 3)
 
 with w_j ~ z_j(e)^2 + 0.1, radius = 0.5 + 0.3 sum_j w_j |z_j(e)|, limit_j = max(1.3 |z_j(e)|, 3).
 Of the three only those are compared in which e stands out (|z_j| >= 3 somewhere), all of them if it
 does in none; where rows are not tied to those before, only rows are looked at.
+
+s is 1 of what is usual; of a fault it is such that no more than one in a thousand of the rows in
+the sample that never raised an alert (and their steps) has D below 0.84.
 
     theta <- min(theta + rate (share - dismissed), high)
 """
@@ -42,8 +45,12 @@ class Answering(Detector):
     # -- likeness
 
     def likeness(self, e, seen):
+        far = e["s"] * self.apart(e["places"], seen)
+        return math.exp(-far * far - (self.t - e["born"]) / self.memory)
+
+    def apart(self, places, seen):
         far = 0.0
-        for part, place in zip(seen, e["places"], strict=True):
+        for part, place in zip(seen, places, strict=True):
             if place is None:
                 continue
             apart = more = 0.0
@@ -52,7 +59,14 @@ class Answering(Detector):
                 apart += place["w"][j] * abs(z - place["z"][j])
                 more = max(more, abs(z) - place["limit"][j])
             far = max(far, apart / place["radius"] + more / 3)
-        return math.exp(-far * far - (self.t - e["born"]) / self.memory)
+        return far
+
+    def sharpened(self, places):
+        rows = zip(self.raw["row"], self.raw["step"], self.marks, strict=True)
+        far = sorted(self.apart(places[:2], (x, step)) for x, step, mark in rows if not mark)
+        if not far:
+            return 1.0
+        return max(1.0, 0.84 / max(far[len(far) // 1000], 1e-9))
 
     def heard(self, seen, score):
         usual, fault, strength = 0.0, 0.0, 0.0
@@ -103,6 +117,7 @@ class Answering(Detector):
         self.answers.pop(number, None)
         self.answers[number] = {
             "answer": answer, "places": places, "born": self.t, "strength": strength,
+            "s": self.sharpened(places) if answer == "fault" else 1.0,
         }  # fmt: skip
         self.count(before, answer)
         if answer == "fault":

@@ -207,6 +207,7 @@ class Detector:
         self.level, self.recent = math.log(plan.nu), plan.nu
         self.judged = self.alerts = 0
         self.forgiven = self.unspent = 0.0
+        self.hushed = 0
 
     def draw(self):
         self.draws += 1
@@ -272,7 +273,7 @@ class Detector:
         parts = self.members(x, step, mean) if self.ready else [0.0] * 9
         g = self.joined(parts)
         score = self.rank_score(g, parts[8]) if self.ready else 0.0
-        fault = False
+        fault, before = False, score
         if self.ready:
             score, fault = self.heard((x, step, mean), score)
         level = self.alert_level()
@@ -280,7 +281,8 @@ class Detector:
         if weight > 0:
             if alert:
                 self.ask((x, step, mean), score, parts[8])
-            self.learn(x, step, mean, weight, g, score, alert, fault)
+            hushed = not alert and -before < level
+            self.learn(x, step, mean, weight, g, score, alert, fault, hushed)
         return (-score, level, float(alert), g), parts
 
     # -- what answers have a say in (naive/answers.py)
@@ -296,12 +298,12 @@ class Detector:
 
     # -- learning
 
-    def learn(self, x, step, mean, weight, g, score, alert, fault):
+    def learn(self, x, step, mean, weight, g, score, alert, fault, hushed):
         gross = alert and -score < self.alert_level() - 2.3
         if self.ready and not gross and not fault:
             self.remember(g)
         if self.t >= self.plan.warmup:
-            self.settle_level(alert)
+            self.settle_level(alert, hushed)
         if fault:
             pass
         elif alert:
@@ -407,11 +409,12 @@ class Detector:
         elif self.draw() < n / min(self.t / 4, 0.4 * self.plan.memory):
             self.history[min(int(self.draw() * n), n - 1)] = g
 
-    def settle_level(self, alert):
+    def settle_level(self, alert, hushed):
         plan = self.plan
         self.judged += 1
         self.alerts += alert
-        wanted = self.level + plan.rate * (plan.nu - alert)
+        self.hushed += hushed
+        wanted = self.level + plan.rate * (plan.nu - (alert or hushed))
         self.level = max(math.log(plan.low), min(wanted, math.log(plan.high)))
         self.forgiven += max(self.level - wanted, 0)
         self.unspent += max(wanted - self.level, 0)

@@ -378,16 +378,23 @@ def test_labels(rng):
     assert found["prediction"].tolist() == alone.tolist() and found["target"].tolist() == y.tolist()
 
 
-def test_alerts_are_explained_by_the_model_before_the_batch(rng):
-    X, store = rng.normal(size=(1010, 2)), {}
+def test_alerts_are_explained_by_the_model_before_them_however_batches_are_cut(rng):
+    X, each = rng.normal(size=(1010, 2)), []
     X[1000] = 9.0, 0.0
-    whole = plan(NoveltyDetector(nu=0.05, kernel=Gaussian(gamma=0.5)), explain=2, alerts_only=True)
-    work(whole, store, frame(["a"] * 1000, range(1000), X[:1000]))
-    found = work(whole, store, frame(["a"] * 10, range(1000, 1010), X[1000:]))
-    first = found.iloc[0]
-    assert found["alert"].all() and first["moment"] == 1000
-    assert first["why"].startswith("Alert: score") and "a 9" in first["why"]
-    assert found["why"].notna().sum() <= 2
+    model = NoveltyDetector(nu=0.05, kernel=Gaussian(gamma=0.5))
+    for explain, cut in ((2, 1000), (2, 700), (10_000, 1000)):
+        whole, store = plan(model, explain=explain, alerts_only=True), {}
+        before = work(whole, store, frame(["a"] * cut, range(cut), X[:cut]))
+        after = work(whole, store, frame(["a"] * (1010 - cut), range(cut, 1010), X[cut:]))
+        found = pd.concat([before, after], ignore_index=True)
+        assert found["alert"].all() and found["why"].notna().all() and len(found) > 20
+        each.append(found)
+    short, cut, whole = each
+    pd.testing.assert_frame_equal(short, cut)
+    assert short["why"].str.startswith("Alert").sum() == 2
+    assert whole["why"].str.startswith("Alert").all()
+    odd = whole[whole["moment"] == 1000]["why"].item()
+    assert odd.startswith("Alert: score") and "a 9" in odd
 
 
 @pytest.mark.parametrize("error", [ValueError, TypeError, OverflowError])

@@ -165,6 +165,12 @@ class Stream:
         }
 
 
+def _is_of(alert: Mapping[str, Any], key: Any) -> bool:
+    """Whether an alert is of a key; of whole ones a page has the digits."""
+    same = alert.get("key") == str(key) and alert.get("whole", False) != isinstance(key, str)
+    return key is None or same
+
+
 class Board:
     """The streams of all models.
 
@@ -212,7 +218,7 @@ class Board:
         with self._guard:
             stream = self._streams.get(model)
             for i, alert in enumerate(stream.alerts if stream is not None else ()):
-                if alert.get("id") == id and (key is None or alert.get("key") == key):
+                if alert.get("id") == id and _is_of(alert, key):
                     said = alert.get("answer") if refused else answer
                     assert stream is not None
                     stream.alerts[i] = {**alert, "answer": said, "refused": refused}

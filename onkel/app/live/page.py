@@ -20,6 +20,7 @@ from starlette.routing import Route
 
 from onkel.app.http.answers import Streamed
 from onkel.app.http.encoding import encode
+from onkel.app.http.exposition import CONTENT_TYPE
 from onkel.app.http.problems import Problem, busy
 from onkel.app.http.server import Server
 from onkel.app.live.answers import Take, taking
@@ -186,6 +187,13 @@ def key_of(asked: Any) -> str | int:
     return key
 
 
+def _metrics_route(metrics: Callable[[], str]) -> Route:
+    async def answer(request: Request) -> Response:
+        return Response(metrics(), media_type=CONTENT_TYPE)
+
+    return Route("/metrics", answer)
+
+
 def is_public(path: str) -> bool:
     """Whether a path holds nothing but the page's own files."""
     return path == "/" or path.startswith("/static/")
@@ -209,15 +217,20 @@ class Dashboard:
         What the command publishes to.
     host, port : str, int
         A loopback address; port 0 takes a free one. ``url`` says where it is.
+    metrics : function, optional
+        Returns counters as text, for ``/metrics``.
     take : function, optional
         Takes answers to alerts.
     """
 
     def __init__(
-        self, board: Board, host: str = "127.0.0.1", port: int = 0, take: Take | None = None
+        self, board: Board | None, host: str = "127.0.0.1", port: int = 0,
+        metrics: Callable[[], str] | None = None, take: Take | None = None,
     ) -> None:  # fmt: skip
-        page = Page(board, take=take)
-        self._server = Server(page.routes(), host, port, None, is_public, page.closing.set)
+        page = Page(board or Board(), take=take)
+        routes = page.routes() if board is not None else []
+        routes += [] if metrics is None else [_metrics_route(metrics)]
+        self._server = Server(routes, host, port, None, is_public, page.closing.set)
         self._ready = threading.Event()
         said = lambda url: self._ready.set()  # noqa: E731
         self._thread = threading.Thread(target=self._server.run, args=(said,), daemon=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import PurePath
 from typing import Any
 
@@ -15,12 +15,15 @@ from onkel.app.errors import RunError, UsageProblem
 from onkel.app.live.board import PERIOD, Block, Board
 from onkel.app.run import answering
 from onkel.app.run.fleets import Keyed
+from onkel.app.run.pending import estimator_of
 from onkel.app.run.series import parted
 from onkel.app.run.session import Session
 from onkel.fleet.view import FleetView
 from onkel.judge import Marks, marks_of_labels, marks_of_numbers, worst
 
 TASKS = {"detect": "novelty", "classify": "classification", "regress": "regression"}
+COUNTED = 20_000
+"""So many keys are counted at every block, more now and then only."""
 SHOWN = 3
 """Alerts of one block that are shown."""
 
@@ -114,12 +117,12 @@ class Live:
             found["weights"] = [round(w, 3) for w in session.counters.weighing]
         now, model = time.monotonic(), session.models.newest()
         if isinstance(session.models, Keyed) and now >= self._next:
-            self._next = now + 10 * PERIOD
-            found["keys"] = len(session.models)
+            found["keys"] = count = len(session.models)
+            self._next = now + (10 * PERIOD if count > COUNTED else 0.0)
         elif now >= self._next and model is not None and model.__sklearn_is_fitted__():
             self._next = now + PERIOD
-            found["terms"] = int(parted(model)[0].n_terms_)
-            found["warmup"] = getattr(parted(model)[0], "warmup_", None)
+            found["terms"] = int(parted(estimator_of(model))[0].n_terms_)
+            found["warmup"] = getattr(parted(estimator_of(model))[0], "warmup_", None)
             found["leads"] = session.in_words()
         return found
 
@@ -165,7 +168,7 @@ def _halves(columns: dict[str, Any], at: list[int]) -> list[float] | None:
     return [0.0 if lo is None else (hi - lo) / 2 for lo, hi in zip(low, high, strict=True)]
 
 
-def address_of(text: str) -> tuple[str, int]:
+def address_of(text: str, option: str = "--dashboard") -> tuple[str, int]:
     """Return host and port of ``PORT`` or ``HOST:PORT``.
 
     Examples
@@ -175,30 +178,39 @@ def address_of(text: str) -> tuple[str, int]:
     """
     host, _, port = text.rpartition(":")
     if not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise UsageProblem(f"--dashboard is PORT, or HOST:PORT; got {text!r}.")
+        raise UsageProblem(f"{option} is PORT, or HOST:PORT; got {text!r}.")
     return host or "127.0.0.1", int(port)
 
 
-@contextlib.contextmanager
-def dashboard(task: str, name: str, address: str) -> Iterator[Live]:
-    """Open a page; what it yields makes a session show itself there."""
+def own_address(text: str, option: str) -> tuple[str, int]:
+    """Return host and port of this machine, where nobody else can look."""
     try:
         from onkel.app.http.access import is_loopback
-        from onkel.app.live.page import Dashboard
     except ImportError as error:
-        raise UsageProblem(f"--dashboard needs {error.name}: pip install 'onkel[serve]'.") from None
-    host, port = address_of(address)
+        raise UsageProblem(f"{option} needs {error.name}: pip install 'onkel[serve]'.") from None
+    host, port = address_of(text, option)
     if not is_loopback(host):
         raise UsageProblem(
-            f"--dashboard is for this machine alone, 127.0.0.1 or localhost; got {host}. Others "
+            f"{option} is for this machine alone, 127.0.0.1 or localhost; got {host}. Others "
             "can look through a tunnel (ssh -L)."
         )
+    return host, port
+
+
+@contextlib.contextmanager
+def dashboard(
+    task: str, name: str, address: str, metrics: Callable[[], str] | None = None
+) -> Iterator[Live]:
+    """Open a page; what it yields makes a session show itself there."""
+    host, port = own_address(address, "--dashboard")
+    from onkel.app.live.page import Dashboard
+
     board = Board()
     shown = PurePath(name).name if name != "-" else "stdin"
     board.begin(shown, TASKS[task])
     live = Live(board, shown)
     try:
-        page = Dashboard(board, host, port, live.take)
+        page = Dashboard(board, host, port, metrics, live.take)
     except ValueError as error:
         raise UsageProblem(f"--dashboard: {error}") from None
     with page:

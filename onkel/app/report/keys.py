@@ -33,7 +33,7 @@ def _words(found: dict[str, Any], known: int) -> str:
     alerts, unusual, drift = (found[f"keys_{n}"] for n in ("with_alerts", "unusual", "drifting"))
     return (
         f"{began}; {alerts:,} had alerts, {unusual:,} were unusual at the end, {drift:,} drifted. "
-        "“Rows of late” is how rare the latest ten rows of a key were, on the mean, by its own "
+        "“Latest rows” is how rare the latest ten rows of a key were, on the mean, by its own "
         f"past.{more} A click on a key shows its latest scores."
     )
 
@@ -48,7 +48,16 @@ def _details(view: FleetView) -> dict[str, Any]:
             continue
         told = view.key(row["key"])
         if told is not None:
-            names = ("t", "warmup", "scores", "threshold", "rarity", "inputs", "rate_in_words")
+            names = (
+                "t",
+                "warmup",
+                "shares",
+                "scores",
+                "threshold",
+                "rarity",
+                "inputs",
+                "rate_in_words",
+            )
             found[str(at)] = _short({name: told.get(name) for name in names})
     return found
 
@@ -66,7 +75,7 @@ SECTION = """<section id="keys"><h2>Keys</h2><p>$words</p>
 <p class="find"><label>Find <input id="k-find" type="search" autocomplete="off"></label></p>
 <div class="scroll"><table class="keys"><thead><tr>
 <th scope="col">key</th>
-<th scope="col"><button type="button" data-by="unusual">rows of late</button></th>
+<th scope="col"><button type="button" data-by="unusual">latest rows</button></th>
 <th scope="col"><button type="button" data-by="alerts">alerts</button></th>
 <th scope="col"><button type="button" data-by="drift">drift, spreads</button></th>
 <th scope="col"><button type="button" data-by="rows">rows</button></th>
@@ -76,9 +85,12 @@ SECTION = """<section id="keys"><h2>Keys</h2><p>$words</p>
 <noscript><p>The table needs JavaScript.</p></noscript>
 <style>
 .keys :is(th, td):not(:first-child) { text-align: right; }
+.keys td:not(:first-child) { white-space: nowrap; }
+.keys :is(th, td) { padding-left: 0; padding-right: .6rem; }
 .keys button { font: inherit; color: #005b8f; background: none; border: 0; padding: 0; cursor: pointer;
   text-decoration: underline; text-align: left; overflow-wrap: anywhere; }
-.keys thead button { color: var(--soft); }
+.keys tbody button { min-width: min(9rem, 22vw); }
+.keys thead button { color: var(--soft); overflow-wrap: normal; }
 .keys thead button[aria-pressed=true] { color: var(--ink); font-weight: 600; text-decoration: none; }
 .find input { font: inherit; padding: .35rem .6rem; border: 1px solid #7b8794; border-radius: 6px;
   max-width: 100%; }
@@ -132,6 +144,12 @@ SECTION = """<section id="keys"><h2>Keys</h2><p>$words</p>
       + `<polyline points="${points}" fill="none" stroke="#0072b2" stroke-width="1.5"/>${marks}</svg>`;
   }
 
+  function young(told) {
+    if (told.t >= (told.warmup || 0)) return "";
+    return told.shares ? `Before ${number(told.warmup)} rows of a key its alerts are found with what is usual among all keys; the scores above are its own model's. `
+      : `No alert is shown before ${number(told.warmup)} rows of a key. `;
+  }
+
   function detail(i) {
     const line = document.createElement("tr"), box = document.createElement("td"), told = data.details[i];
     line.className = "detail";
@@ -143,7 +161,7 @@ SECTION = """<section id="keys"><h2>Keys</h2><p>$words</p>
     }
     box.innerHTML = picture(told);
     const words = document.createElement("p");
-    words.textContent = `${told.rate_in_words || ""} Above: its latest ${told.scores.length} scores, and the level of an alert. `
+    words.textContent = `${young(told)}${told.rate_in_words || ""} Above: its latest ${told.scores.length} scores, and the level of an alert. `
       + `Usual: ${told.inputs.slice(0, 12).map((r) => `${r.feature} ${number(r.mean)} ± ${number(r.spread)}`).join(", ")}.`;
     box.append(words);
     return line;

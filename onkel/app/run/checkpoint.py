@@ -16,6 +16,7 @@ from typing import Any
 
 from onkel.app.disk import InUse, holds, lock_folder, private_folder
 from onkel.app.errors import OutputProblem, StateProblem
+from onkel.app.notify.messages import Message
 from onkel.app.run.fleets import NOTE, model_of_record
 from onkel.app.run.ledger import Checkpoint, Kept, Ledger
 from onkel.app.run.outputs import check_written, is_gone
@@ -47,6 +48,8 @@ class State:
             self.last = Checkpoint()
             self.store = Store(self.folder, 0, {})
             self.meta, self.note = self._ledger.meta, self._ledger.note
+            self.database, self.open_outbox = self._ledger.path, self._ledger.open_outbox
+            self.messages_waiting = self._ledger.waiting
             if writable:
                 self._choose()
         except BaseException:
@@ -138,8 +141,13 @@ class State:
 
     # -- committing ----------------------------------------------------------------------------
 
-    def commit(self, checkpoint: Checkpoint) -> None:
-        """Make a checkpoint of this and of the models put into the store: all of it or nothing."""
+    def commit(
+        self, checkpoint: Checkpoint, messages: dict[str, list[Message]] | None = None
+    ) -> None:
+        """Make a checkpoint of this and of the models put into the store: all of it or nothing.
+
+        Messages to be delivered, by target, are part of it.
+        """
         if not holds(self._lock, self.folder):
             raise OutputProblem(
                 f"{self.folder} was moved, removed or replaced while this run was using it. Put it "
@@ -147,7 +155,11 @@ class State:
             )
         changed = self.store.finish()
         checkpoint.generation = self.store.generation
-        self._ledger.commit(checkpoint, changed)
+        new = {target: found for target, found in (messages or {}).items() if found}
+        made = self.last.messages
+        more = {target: made.get(target, 0) + len(found) for target, found in new.items()}
+        checkpoint.messages = {**made, **more}
+        self._ledger.commit(checkpoint, changed, new)
         self.last = checkpoint
         self._clean()
 

@@ -74,7 +74,6 @@ class Counters:
     absolute_error: float = 0.0
     squared_error: float = 0.0
     covered: int = 0
-    explained: int = 0
     history: History = field(default_factory=History)
     latest: list[dict[str, Any]] = field(default_factory=list)
     last_label: Any = None
@@ -87,6 +86,8 @@ class Counters:
     """A few words for each setting of a self-tuning model; the history has their weights."""
     weighing: list[float] = field(default_factory=list)
     """Their weights after the latest block (of the latest model, where there are keys)."""
+    pending: dict[str, int] = field(default_factory=dict)
+    """With --pending: labels that came late, rows that wait, expired, were asked for."""
 
     heard: int = 0
     """Answers up to this number were decided, and ..."""
@@ -108,6 +109,7 @@ class Counters:
     def from_dict(cls, data: dict[str, Any]) -> Counters:
         """Return the counters that `to_dict` has described."""
         own = dict(data)
+        own.pop("explained", None)  # of states that were written when it counted
         own["history"] = History(**own.get("history", {}))
         return cls(**own)
 
@@ -137,7 +139,9 @@ class Counters:
             found["first_broken"] = self.first_broken
         if self.lost:
             found["output_lost"] = self.lost
-        if task != "detect":
+        if self.pending:
+            found["pending"] = self.pending
+        elif task != "detect":
             found["unlabelled"] = self.predicted - self.examples
         if task == "detect":
             shown = self.predicted - self.warming

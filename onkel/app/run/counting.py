@@ -26,9 +26,9 @@ from onkel.streams.sources import Block, Schema
 Array = NDArray[Any]
 Finish = Callable[[], Columns]
 
-FIRST_EXPLAINED, ROWS_EACH = 200, 50_000
-"""With ``--explain auto``: the first 200 alerts are explained, then one for every 50 000 rows; of
-the others it is said which numbers are far from their means."""
+FIRST_EXPLAINED, FIRST_OF_KEY = 200, 3
+"""With ``--explain auto``: so many alerts of a model (of each key's) are explained, and then every
+500th; of the others it is said in a few words what is far from its mean."""
 
 
 class Counting:
@@ -147,10 +147,8 @@ class Alerts(Counting):
         )
 
     def judged(self, model: Any, rows: Rows, block: Block) -> Any:
-        """Judge rows and learn them; alerts are explained by the model before the block."""
-        found = self.judge(model, rows, self._budget(block))
-        self.counters.explained += found.explained  # at once: the next block's share depends on it
-        return found
+        """Judge rows and learn them; alerts are explained by the model just before them."""
+        return self.judge(model, rows, self._first(block))
 
     def finishing(self, model: Any, found: Any, block: Block) -> Finish:
         """Return what counts; which rows were of the warm-up is known now."""
@@ -172,13 +170,12 @@ class Alerts(Counting):
         self.counters.alerts += int(np.count_nonzero(columns["alert"]))
         return {"why": [None] * len(block.rows), **columns}
 
-    def _budget(self, block: Block) -> float:
-        """Return how many explanations are due: a matter of row numbers, never of time."""
+    def _first(self, block: Block) -> float:
+        """Return how many of a model's alerts are explained: never a matter of blocks or time."""
         wanted = self.settings.explain
         if wanted in ("all", "none"):
             return float("inf") if wanted == "all" else 0.0
-        due = FIRST_EXPLAINED + (block.first + block.count) // ROWS_EACH
-        return due - self.counters.explained
+        return FIRST_EXPLAINED if block.keys is None else FIRST_OF_KEY
 
     def shown(self, columns: Columns) -> Array:
         """Return which rows go to the output: alerts, unless everything was asked for."""

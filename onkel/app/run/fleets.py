@@ -163,9 +163,7 @@ class FleetAlerts(Alerts):
             row = block.keys.index(WHOLE)
             raise RefusedRow(f"Row {row}: its key {WHOLE!r} is used by the state itself.", row)
         rows = self.seen(None, block)
-        judge = FleetDetect(
-            self.names if self.judge.brief else None, self.judge.rarity, self.judge.by_clock
-        )
+        judge = FleetDetect(self.names, self.judge.rarity, self.judge.by_clock, self.judge.brief)
         found = judge(model.fleet, block.keys, rows)
         verdicts = found.verdicts
         shown = verdicts.age >= _warmup(model.fleet.estimator, rows)

@@ -13,17 +13,19 @@ from onkel.app.run.checkpoint import State
 from onkel.app.run.counters import Counters
 from onkel.app.run.inbox import Inbox
 from onkel.app.run.ledger import Checkpoint, Kept
+from onkel.app.run.pending import estimator_of
 from onkel.app.run.series import parted
 from onkel.app.run.settings import RunSettings
 from onkel.app.run.tables import by_kind
 from onkel.streams.sources import Schema
 
-_APART = ("settings", "model", "outputs", "position", "problem", "columns")
-_SHOWN = (
-    "in_words", "terms", "threshold", "kernel", "memory", "bytes", "alerts_waiting",
-    "alerts_answered", "alerts_dismissed", "precision_promised", "precision_realised",
-    "precision_level",
+_APART = ("settings", "model", "outputs", "position", "problem", "columns", "undelivered")
+_LATE = ("answered", "waiting", "expired", "delay_rows_mean", "delay_seconds_mean", "ask_in_words")
+_HEARD = (
+    "alerts_waiting", "alerts_answered", "alerts_dismissed", "precision_promised",
+    "precision_realised", "precision_level",
 )  # fmt: skip
+_SHOWN = (*_LATE, *_HEARD, "in_words", "terms", "threshold", "kernel", "memory", "bytes")
 
 
 def inspect(folder: str) -> dict[str, Any]:
@@ -64,6 +66,8 @@ def _told(state: State) -> dict[str, Any]:
         "models": len(places), "bytes": sum(p.length for p in places.values()),
         "settings": settings, "columns": _columns(state.meta("memo")),
     }  # fmt: skip
+    if waiting := state.messages_waiting():
+        told["undelivered"] = waiting
     if whole is not None and len(places) == 1:
         told["model"] = _model(state, places)
     if wrong:
@@ -89,7 +93,10 @@ def _columns(memo: dict[str, Any] | None) -> dict[str, list[str]]:
 
 def _model(state: State, places: dict[str, Any]) -> dict[str, Any]:
     model = state.model_at(*places.values())
-    report, (_, lags) = model.diagnostics_, parted(model)
+    inner, (_, lags) = estimator_of(model), parted(model)
+    report = inner.diagnostics_ if inner.__sklearn_is_fitted__() else {}
+    if inner is not model:
+        report = {**report, **{n: v for n, v in model.diagnostics_.items() if n in _LATE}}
     shown = {name: report[name] for name in _SHOWN if name in report}
     return shown if lags is None else {**shown, "season": lags.season_ or "none found"}
 
@@ -102,6 +109,8 @@ def as_json(found: dict[str, Any]) -> str:
 def as_text(found: dict[str, Any]) -> str:
     """Return the most important numbers, one per line."""
     rows = {n: v for n, v in found.items() if n not in _APART}
+    waiting = found.get("undelivered", {})
+    rows |= {f"undelivered: {target}": count for target, count in waiting.items()}
     rows |= {f"columns: {kind}": ", ".join(names) for kind, names in found["columns"].items()}
     position = found["position"] or {}
     rows |= {f"position: {n}": position[n] for n in ("row", "line", "offset") if n in position}

@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import json
 import sqlite3
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,8 @@ from urllib.parse import quote
 
 from onkel.app.disk import RUN, claim, private_database
 from onkel.app.errors import OutputProblem, StateProblem
+from onkel.app.notify import outbox
+from onkel.app.notify.messages import Message
 from onkel.app.run.store import WHOLE, Place, model_files
 
 NAME = "state.sqlite"
@@ -34,6 +37,8 @@ _TABLES = {
     "NOT NULL, length INTEGER NOT NULL, checksum INTEGER NOT NULL, PRIMARY KEY (key, generation)) "
     "WITHOUT ROWID",
 }
+OUTBOX = "outbox"
+"""The note that says that messages are kept, and what their ids begin with."""
 _PRUNE = """
 DELETE FROM models WHERE key = ?1 AND generation <
   (SELECT MAX(generation) FROM models WHERE key = ?1 AND generation < ?2)
@@ -52,6 +57,8 @@ class Checkpoint:
     ends: dict[str, int] = field(default_factory=dict)
     """A checksum of each output file's last bytes."""
     generation: int = 0
+    messages: dict[str, int] = field(default_factory=dict)
+    """Messages that were put into the outbox so far, by target."""
 
 
 @dataclass
@@ -134,9 +141,10 @@ class Ledger:
         if told != "ok":
             raise self._damaged(str(told))
         tables = dict(self._db.execute("SELECT name, sql FROM sqlite_master"))
-        if tables != _TABLES:
+        if tables not in (_TABLES, _TABLES | outbox.TABLES):
             known = {*tables, *_TABLES}  # a name that is damaged may be no text
-            wrong = sorted(str(n) for n in known if tables.get(n) != _TABLES.get(n))
+            wanted = _TABLES | outbox.TABLES
+            wrong = sorted(str(n) for n in known if tables.get(n) != wanted.get(n))
             raise self._damaged(f"its tables are not those of a run ({', '.join(wrong)})")
 
     def _read(self) -> list[Kept]:
@@ -146,12 +154,24 @@ class Ledger:
             self._noted = self._notes()
             rows = self._db.execute("SELECT * FROM checkpoints ORDER BY generation DESC").fetchall()
             places = self._db.execute("SELECT * FROM models ORDER BY generation").fetchall()
+            wrong = self._wrong_with_outbox(rows)
+        if wrong:
+            raise self._damaged(wrong)
         if bool(rows) != (version == _BEGUN) or (places and not rows):
             raise self._damaged("its checkpoints are gone")
         if any(tuple(map(type, row)) != (str, int, int, int, int) for row in places):
             raise self._damaged("a model's row is not what was written")
         models = [(row[0], Place(*row[1:])) for row in places]
         return [self._verified(row, models) for row in rows]
+
+    def _wrong_with_outbox(self, rows: list[tuple[int, str, str]]) -> str:
+        """Return what is wrong with the messages that wait, if something is."""
+        query = "SELECT COUNT(*) FROM sqlite_master WHERE name IN ('outbox', 'delivered')"
+        (there,) = self._db.execute(query).fetchone()
+        if there != (len(outbox.TABLES) if OUTBOX in self._noted else 0):
+            return "its outbox is gone, or was not made by a run"
+        made = json.loads(rows[0][1]).get("messages", {}) if rows and there else {}
+        return outbox.check(self._db, made) if there else ""
 
     def _notes(self) -> dict[str, str]:
         noted = {}
@@ -182,6 +202,8 @@ class Ledger:
         with self._changing():
             self._db.execute("DELETE FROM checkpoints WHERE generation > ?", (generation,))
             self._db.execute("DELETE FROM models WHERE generation > ?", (generation,))
+            if OUTBOX in self._noted:
+                outbox.cut(self._db, kept.checkpoint.messages)
 
     # -- notes ---------------------------------------------------------------------------------
 
@@ -197,10 +219,30 @@ class Ledger:
             self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", row)
         self._noted[name] = text
 
+    # -- messages ------------------------------------------------------------------------------
+
+    def open_outbox(self) -> str:
+        """Keep messages from now on; return what their ids begin with."""
+        if OUTBOX not in self._noted:
+            text = json.dumps(uuid.uuid4().hex)
+            with self._changing():
+                outbox.create(self._db)
+                row = (OUTBOX, text, _digest(OUTBOX, text))
+                self._db.execute("INSERT INTO meta VALUES (?, ?, ?)", row)
+            self._noted[OUTBOX] = text
+        return str(self.meta(OUTBOX))
+
+    def waiting(self) -> dict[str, int]:
+        """Return how many messages wait, by target."""
+        return outbox.waiting(self._db) if OUTBOX in self._noted else {}
+
     # -- committing ----------------------------------------------------------------------------
 
-    def commit(self, checkpoint: Checkpoint, changed: dict[str, Place]) -> None:
-        """Write a checkpoint and the places of models that changed: all of it or nothing."""
+    def commit(
+        self, checkpoint: Checkpoint, changed: dict[str, Place],
+        messages: dict[str, list[Message]] | None = None,
+    ) -> None:  # fmt: skip
+        """Write a checkpoint, the places of models that changed, and messages: all or nothing."""
         generation = checkpoint.generation
         self._mark(changed)
         models = [len(self._marks), self._sum]
@@ -213,6 +255,8 @@ class Ledger:
             self._db.execute("DELETE FROM checkpoints WHERE generation < ?", (generation - 1,))
             # Of older models only what the previous generation still uses is kept.
             self._db.executemany(_PRUNE, [(k, generation) for k in self._lately | changed.keys()])
+            for target, new in (messages or {}).items():
+                outbox.put(self._db, target, checkpoint.messages[target] - len(new), new)
             if generation == 1:
                 self._db.execute(f"PRAGMA user_version = {_BEGUN}")
         self._lately = set(changed)

@@ -19,7 +19,8 @@ _HELPS = (
     (r"not UTF-8", "convert the file: iconv -f ENCODING -t UTF-8 FILE | onkel … -"),
     (r"column (?P<name>.+): .* is no time|column (?P<other>.+): no time",
      "--time-format tells how the times are written, where --time names the right column."),
-    (r"time runs backwards", "sort the rows by their time, or give --memory as a number of rows."),
+    (r"time runs backwards",
+     "sort the rows by their time, or give --memory and --pending as numbers of rows."),
     (r"\(--missing skip\)", "--missing mean takes such a row, with the column's mean."),
     (r"bytes is too long", "--longest BYTES takes longer lines."),
     (r"column (?P<name>.+): .*(is no number|a number was expected)",
@@ -112,6 +113,28 @@ def unlabelled(summary: dict[str, Any], task: str, target: str | None) -> str:
         return words
     word = "of --missing-label" if task == "classify" else "for nothing such as NA"
     return f"{words}: their column {target!r} is empty, or holds a word {word}"
+
+
+def pending(summary: dict[str, Any]) -> str:
+    """Return what became of rows whose targets come late; nothing, where none do.
+
+    Examples
+    --------
+    >>> pending({"pending": {"answered": 5, "waiting": 1, "expired": 0, "asked": 0}})
+    '5 targets came later than their rows; 1 row waits for its own'
+    """
+    held = summary.get("pending")
+    if not held:
+        return ""
+    came = f"{held['answered']:,} target{'s' * (held['answered'] != 1)} came later than "
+    words = [came + ("its row" if held["answered"] == 1 else "their rows")]
+    wait = "waits for its own" if held["waiting"] == 1 else "wait for theirs"
+    words.append(f"{rows_of(held['waiting'])} {wait}")
+    if held["expired"]:
+        words.append(f"{rows_of(held['expired'])} expired without one")
+    if held["asked"]:
+        words.append(f"the targets of {rows_of(held['asked'])} were asked for")
+    return "; ".join(words)
 
 
 def many_unlabelled(summary: dict[str, Any]) -> bool:

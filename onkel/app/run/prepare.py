@@ -21,6 +21,7 @@ from onkel.app.run.fleets import NOTE, Keyed, check_shared, is_fleet
 from onkel.app.run.hints import hints
 from onkel.app.run.inbox import Inbox
 from onkel.app.run.outputs import FileSink, Sink, StdoutSink
+from onkel.app.run.pending import by_clock, late_of
 from onkel.app.run.precision import precision_of
 from onkel.app.run.series import is_asked, lags_of, model_of, of_table
 from onkel.app.run.session import Session, Sinks
@@ -42,6 +43,8 @@ from onkel.streams.sources import (
 
 DEAD = "dead_letters.jsonl"
 STEP = 1024
+SOURCE = "source"
+"""What the state's note is called that says what is read."""
 
 
 def settings_of(task: str, options: dict[str, Any]) -> RunSettings:
@@ -76,9 +79,9 @@ def reading_of(task: str, options: dict[str, Any]) -> Reading:
         tuple(options["ignore"]), tuple(options["columns"]),
         missing_labels=tuple(options.get("missing_label", ())),
         time_format=options["time_format"], types=_types(options["types"]),
-        decimal=options["decimal"], series=is_asked(settings),
+        decimal=options["decimal"], series=is_asked(settings), id=options.get("id"),
     )  # fmt: skip
-    ordered = settings.by_clock
+    ordered = settings.by_clock or by_clock(settings)
     return Reading(
         options["format_"], options["delimiter"], options["header"], options["features"],
         options["follow"], options["replay"], _block(settings, options), options["longest"],
@@ -133,7 +136,7 @@ def prepare(
     if state is not None and lost:
         state.give_up_lost()
     sinks = _sinks(options, state, stack)
-    models = _models(settings, source.schema, state, stack, options)
+    models = models_of(settings, source.schema, state, stack, options)
     counters = Counters.from_dict(state.last.counters) if state else Counters()
     hearing = None
     if settings.hears_answers:
@@ -146,7 +149,7 @@ def prepare(
     )  # fmt: skip
 
 
-def _models(
+def models_of(
     settings: RunSettings, schema: Schema, state: State | None, stack: contextlib.ExitStack,
     options: dict[str, Any],
 ) -> Models | Keyed:  # fmt: skip
@@ -161,7 +164,8 @@ def _models(
     if note is not None or (fits and not begun):
         folder = None if state is None else str(state.folder)
         return Keyed(settings, store, options["key_memory"], folder, note)
-    make = partial(model_of, settings, columns)
+    late = settings.pending is not None
+    make = partial(late_of, settings) if late else partial(model_of, settings, columns)
     return Models(make, store, options["models_in_memory"])
 
 
@@ -174,7 +178,7 @@ def _identity(settings: RunSettings, reading: Reading, options: dict[str, Any]) 
         "columns": list(reading.roles.columns), "longest": reading.longest,
         "missing_label": list(reading.roles.missing_labels),
         "time_format": reading.roles.time_format, "types": dict(reading.roles.types),
-        "decimal": reading.roles.decimal,
+        "decimal": reading.roles.decimal, "id": reading.roles.id,
         "output": output if output == "-" else os.path.abspath(output),
         "dead_letters": dead and os.path.abspath(dead),
     }  # fmt: skip
@@ -187,7 +191,16 @@ def _continued(name: str, reading: Reading, state: State | None) -> Source:
     source = opened(name, reading, memo, state.last.position)
     if memo is None:
         state.note("memo", source.memo())
+    _note_source(name, reading, source, state)
     return source
+
+
+def _note_source(name: str, reading: Reading, source: Source, state: State) -> None:
+    """Note what is read, so that it can be read once more (`onkel replay`)."""
+    flows = source.live and not reading.follow
+    told = {"name": name if flows else os.path.abspath(name), "flows": flows}
+    if state.meta(SOURCE) != told:
+        state.note(SOURCE, told)
 
 
 def _precision(settings: RunSettings, schema: Schema, first: Block, state: State | None) -> str:

@@ -69,6 +69,8 @@ def told(summary: dict[str, Any]) -> list[str]:
     if summary.get("coverage_realised") is not None:
         promised = f"{summary['coverage_promised']:.3g}"
         words.append(f"coverage {summary['coverage_realised']:.3g} (promised {promised})")
+    for target, found in summary.get("deliveries", {}).items():
+        words.append(f"{found['delivered']:,} delivered ({target})")
     return words
 
 
@@ -92,8 +94,8 @@ def closing(session: Session, seconds: float, rows: int, broken: bool) -> str:
         text += f"\nan answer could not be taken in: {words}"
     target = session.source.schema.roles.target
     without = lost.unlabelled(summary, session.settings.task, target)
-    if without:
-        text += f"\n{without}"
+    for words in (without, lost.pending(summary)):
+        text += f"\n{words}" if words else ""
     for path, row in counters.lost.items():
         text += f"\nresults of the rows before row {row} are not in {path} (--output-lost)"
     if counters.broken and broken:

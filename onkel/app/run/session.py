@@ -20,10 +20,12 @@ from onkel.app.run import answering
 from onkel.app.run.answering import Hearing
 from onkel.app.run.checkpoint import State
 from onkel.app.run.counters import FIRST, Counters
-from onkel.app.run.counting import COUNTINGS, Counting, Finish
+from onkel.app.run.counting import Counting, Finish
 from onkel.app.run.fleets import NOTE, FleetAlerts, Keyed
 from onkel.app.run.ledger import Checkpoint
+from onkel.app.run.notices import Notices
 from onkel.app.run.outputs import FileSink, Sink, header, lines
+from onkel.app.run.pending import counting_of, estimator_of
 from onkel.app.run.series import parted
 from onkel.app.run.settings import RunSettings
 from onkel.app.run.sifting import Sifted, sift
@@ -72,6 +74,8 @@ class Session:
         What a person should be told of the first rows.
     hearing : Hearing, optional
         Takes in answers to alerts.
+    notices : Notices, optional
+        Brings alerts to where they are wanted.
     """
 
     settings: RunSettings
@@ -86,6 +90,7 @@ class Session:
     watchers: list[Callable[[Session], None]] = field(default_factory=list)
     hints: list[str] = field(default_factory=list)
     hearing: Hearing | None = None
+    notices: Notices | None = None
     stopping: bool = False
     last: tuple[Block, dict[str, Any]] | None = None
     """The latest block and what came of it, for who watches."""
@@ -93,7 +98,7 @@ class Session:
     def __post_init__(self) -> None:
         schema = self.source.schema
         keyed = isinstance(self.models, Keyed)
-        counting = FleetAlerts if keyed else COUNTINGS[self.settings.task]
+        counting = FleetAlerts if keyed else counting_of(self.settings)
         self.counting: Counting = counting(self.settings, schema, self.counters)
         self._position = self.state.last.position if self.state else None
         self._saved, self._heard, self._dirty = time.monotonic(), time.monotonic(), False
@@ -107,7 +112,8 @@ class Session:
     def fields(self) -> list[str]:
         """The columns of the output."""
         schema = self.source.schema
-        first = ["row"] + ["id"] * (self.source.format == "kafka")
+        named = self.source.format == "kafka" or schema.at("id") is not None
+        first = ["row"] + ["id"] * named
         first += [role for role in ("time", "key") if schema.at(role) is not None]
         return [*first, *self.counting.fields]
 
@@ -172,6 +178,13 @@ class Session:
             self._written.result()
             self._written = None
 
+    def close(self) -> None:
+        """Write what is left: for who hands over blocks one by one (`handle`), instead of `run`."""
+        try:
+            self._settle()
+        finally:
+            self._writer.shutdown()
+
     def stop(self) -> None:
         """End the run after the present block."""
         self.stopping = True
@@ -188,7 +201,11 @@ class Session:
             self.state.note(NOTE, self.models.note())
         files = self.sinks.files()
         lengths, ends = {f.name: f.sync() for f in files}, {f.name: f.end() for f in files}
-        self.state.commit(Checkpoint(self._position, self.counters.to_dict(), lengths, ends))
+        checkpoint = Checkpoint(self._position, self.counters.to_dict(), lengths, ends)
+        if self.notices is None:
+            self.state.commit(checkpoint)
+        else:
+            self.notices.commit(checkpoint)
         now = time.monotonic()
         self._pause = SHARE * (now - begun) if now - begun > LONG else 0.0
         self._saved, self._dirty = now, False
@@ -220,6 +237,8 @@ class Session:
         self.counters.examples += int(block.known.sum())
         if columns:
             self._write(block, columns)
+            if self.notices is not None:
+                self.notices.add(block, columns, self.source.schema.features)
             self.counters.history.add(block.first, self.counting.sums(columns))
             last = block.first + block.count - 1  # the weights are those after the block
             self.counters.history.add(last, self.counting.weights())
@@ -304,6 +323,8 @@ class Session:
             found["rate_promised_of"] = "usual rows"
         if self.settings.hears_answers:
             found |= answering.told(self.counters, self.settings.promise)
+        if self.notices is not None:
+            found["deliveries"] = self.notices.summary()
         return found
 
     def closing(self) -> dict[str, Any]:
@@ -329,7 +350,7 @@ class Session:
         model = self.models.newest() if len(self.models) == 1 else None
         if not self.counters.members or model is None:
             return None
-        words: str = parted(model)[0].diagnostics_["in_words"]
+        words: str = parted(estimator_of(model))[0].diagnostics_["in_words"]
         return words
 
 

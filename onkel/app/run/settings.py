@@ -95,6 +95,10 @@ class RunSettings:
     threads: int | None = None
     block: int | None = None
     explain: str = "auto"
+    pending: str | None = None
+    """How long rows wait for their targets, or how many; None: those without one go."""
+    ask: float | None = None
+    """With `pending`: the share of the rows whose targets are asked for."""
     share: bool = False
     """With keys: whether new ones start from what is usual among all."""
     everything: bool = False

@@ -44,6 +44,21 @@ class Create(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call-a
     """Whether there is a model of this kind for each key."""
     share: bool = False
     """With keys: whether new ones start from what is usual among all."""
+    pending: Whole | str | None = None
+    """How long rows wait for their labels ("30d"), or how many; None: none do."""
+    ask: float | None = None
+    """With pending: the share of the rows whose labels are asked for."""
+
+
+class Labels(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call-arg, unused-ignore]
+    """Labels of rows that were remembered, without the rows."""
+
+    ids: list[Whole | str]
+    y: list[Target]
+    time: list[float | str] | None = None
+    sample_weight: list[float] | None = None
+    skip_unknown: bool = False
+    """Whether ids that do not wait are left out; else they are a reason to refuse all."""
 
 
 class Forget(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call-arg, unused-ignore]
@@ -79,6 +94,10 @@ class Batch(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call-ar
     classes: list[Label] | None = None
     output: str | None = None
     keys: list[Whole | str] | None = None
+    remember: bool | None = None
+    """Of rows to predict: whether they are kept, until their labels come."""
+    ids: list[Whole | str] | None = None
+    """Under which they are kept; else they are numbered."""
 
 
 class Line(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call-arg, unused-ignore]
@@ -98,6 +117,18 @@ class Question(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call
     top: Whole = 5
     target: Whole = 0
     key: Whole | str | None = None
+
+
+class Replay(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call-arg, unused-ignore]
+    """Rows, and settings that are compared over them."""
+
+    X: list[Row]
+    settings: list[dict[str, Any]] = []
+    """Of each setting, the parameters that are not the model's own."""
+    time: list[float | str] | None = None
+    keys: list[Whole | str] | None = None
+    gap: Whole = 20
+    """Alerts at most so many rows apart are one incident."""
 
 
 # Most rows are numbers alone, and are read as such first: quicker, and -0 stays what it is.
@@ -121,7 +152,15 @@ class AnyQuestion(Question, forbid_unknown_fields=True):  # type: ignore[call-ar
     x: AnyRow  # type: ignore[assignment]
 
 
-ANY: dict[type, type] = {Batch: AnyBatch, Line: AnyLine, Question: AnyQuestion}
+class AnyReplay(Replay, forbid_unknown_fields=True):  # type: ignore[call-arg, unused-ignore]
+    """Rows of any cells, and settings."""
+
+    X: list[AnyRow]  # type: ignore[assignment]
+
+
+ANY: dict[type, type] = {
+    Batch: AnyBatch, Line: AnyLine, Question: AnyQuestion, Replay: AnyReplay,
+}  # fmt: skip
 
 
 class Entry(msgspec.Struct, omit_defaults=True):  # type: ignore[call-arg, unused-ignore]
@@ -169,10 +208,22 @@ class Entry(msgspec.Struct, omit_defaults=True):  # type: ignore[call-arg, unuse
     """Of the rows, of the answers, or those that are to be forgotten."""
     share: bool = False
     """Of a new model with keys: whether they share."""
-    ids: list[str] | None = None
+    alerts: list[str] | None = None
     """Alerts that are answered, ..."""
     answers: list[str] | None = None
     """... and what each was."""
+    keep: int = 0
+    """Of a new model: so many rows wait for their labels at most; 0: none do."""
+    within: str = ""
+    """Of a new model: how long."""
+    ask: float | None = None
+    """Of a new model: the share of them that is asked for."""
+    ids: list[Whole | str] | None = None
+    """Of rows that are kept, or whose labels came."""
+    skip: bool = False
+    """Whether ids that do not wait are left out."""
+    stamp: float = 0.0
+    """When the request came, where that counts and it does not say so itself."""
 
     @property
     def count(self) -> int:
@@ -189,7 +240,8 @@ class Entry(msgspec.Struct, omit_defaults=True):  # type: ignore[call-arg, unuse
 T = TypeVar("T")
 _ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {
-    kind: msgspec.json.Decoder(kind) for kind in (Create, Forget, Feedback, *ANY, *ANY.values())
+    kind: msgspec.json.Decoder(kind)
+    for kind in (Create, Forget, Feedback, Labels, *ANY, *ANY.values())
 }
 _AT = re.compile(r" - at `(.*)`$")
 _BYTE = re.compile(r"\(byte (\d+)\)")
@@ -210,6 +262,29 @@ def read(kind: type[T], body: bytes) -> T:
     except _ERRORS as error:
         raise _unreadable(error, body) from error
     return found
+
+
+class _Peek(msgspec.Struct):
+    """Whether there are rows; the rest is passed over."""
+
+    X: msgspec.Raw = msgspec.Raw(b"")
+
+
+_PEEK = msgspec.json.Decoder(_Peek)
+
+
+def lacks_rows(body: bytes) -> bool:
+    """Whether a body is an object without X.
+
+    Examples
+    --------
+    >>> lacks_rows(b'{"ids": ["7"], "y": ["X"]}'), lacks_rows(b'{"X": [[1]], "y": [2]}')
+    (True, False)
+    """
+    try:
+        return not bytes(_PEEK.decode(body).X)
+    except _ERRORS:
+        return False
 
 
 def read_rows(kind: type[T], body: bytes, mixed: bool) -> T:
@@ -367,12 +442,12 @@ def entry_of(batch: Batch, op: str, model: int, names: list[str] | None, limits:
     _check_count(len(batch.X), limits)
     entry = Entry(op, model, y=batch.y, sample_weight=batch.sample_weight, time=batch.time)
     entry.classes, entry.output, entry.keys = batch.classes, batch.output, batch.keys
-    for name in ("y", "sample_weight", "time", "keys"):
+    for name in ("y", "sample_weight", "time", "keys", "ids"):
         values = getattr(batch, name)
         if values is not None and len(values) != len(batch.X):
             words = f"{name} has {len(values)} values for {len(batch.X)} rows."
             raise Problem(422, "bad_field", words, name)
-    _check_targets([*(batch.y or ()), *(batch.classes or ())], limits)
+    check_targets([*(batch.y or ()), *(batch.classes or ())], limits)
     if isinstance(batch.X[0], str):
         entry.texts = cells.same(batch.X, str)
     elif isinstance(batch, AnyBatch) or (names is None and isinstance(batch.X[0], dict)):
@@ -383,7 +458,8 @@ def entry_of(batch: Batch, op: str, model: int, names: list[str] | None, limits:
     return entry
 
 
-def _check_targets(values: list[Any], limits: Limits) -> None:
+def check_targets(values: list[Any], limits: Limits) -> None:
+    """Refuse labels that are too long, and too many targets of a row."""
     for value in values:
         if isinstance(value, str) and len(value) > LONGEST:
             raise Problem(422, "bad_field", f"A label has up to {LONGEST} characters.", "y")

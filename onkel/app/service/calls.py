@@ -9,13 +9,17 @@ import numpy as np
 from onkel import judge
 from onkel.app.http.encoding import encode
 from onkel.app.http.problems import Problem
-from onkel.app.service import feedback, fleets, tables
+from onkel.app.service import feedback, fleets, pending, tables
 from onkel.app.service.bodies import Entry
 from onkel.app.service.keys import Remembered
+from onkel.app.service.slots import inner
 from onkel.app.service.specs import REFUSALS
 from onkel.columns import Encoded
 from onkel.inputs import RefusedRow
 from onkel.judge import OUTPUTS, Answer
+
+FIRST_EXPLAINED = 20
+"""So many alerts of a detector are explained for the page, and then every 500th."""
 
 
 def output_of(task: str, entry: Entry) -> str:
@@ -59,7 +63,7 @@ def learn(estimator: Any, entry: Entry, names: list[str] | None, rows: Any) -> A
     y = None if task == "novelty" else _needs_y(entry)
     output = output_of(task, entry)
     try:
-        return judge.answer(estimator, X, y, output, **how)
+        return judge.answer(estimator, X, y, output, explain=FIRST_EXPLAINED, **how)
     except REFUSALS as error:
         raise refused(error) from error
 
@@ -107,16 +111,23 @@ def explain(estimator: Any, entry: Entry, top: int, target: int, key: Any = None
 
 
 def learned(
-    estimator: Any, entry: Entry, names: list[str] | None, position: int
+    model: Any, entry: Entry, names: list[str] | None, position: int
 ) -> tuple[bytes, Answer, Any]:
     """Learn a record; return the body of its answer, what the page draws, and the rows."""
+    estimator = inner(model)
+    if entry.op == pending.ANSWER:
+        return pending.answer(pending.check_late(model, "ids"), entry, position)
+    if entry.op == pending.REMEMBER:
+        late = pending.check_late(model, "remember")
+        rows = rows_of(late, entry, names)
+        return pending.remember(late, entry, names, rows, position), Answer(np.zeros(0), {}), []
     if entry.op == "forget":
         count = fleets.forget(estimator, entry.keys or [])
         body = encode({"position": position, "forgotten": count, "keys": len(estimator)})
         return body, Answer(np.zeros(0), {}), []
     if entry.op == feedback.OP:
         return feedback.applied(estimator, entry, position), Answer(np.zeros(0), {}), []
-    rows = rows_of(estimator, entry, names)
+    rows = rows_of(model, entry, names)
     said = feedback.named(estimator, learn(estimator, entry, names, rows), entry, len(rows))
     wanted = said if entry.op == "predict-then-learn" else None
     return answer(entry, wanted, estimator.t_, position), said, rows

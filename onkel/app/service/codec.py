@@ -8,6 +8,7 @@ from onkel import files
 from onkel.app.http.problems import Problem
 from onkel.app.service.specs import KINDS, check_size
 from onkel.fleet import Fleet
+from onkel.late import Late
 
 
 def dumps(estimator: Any) -> bytes:
@@ -45,7 +46,7 @@ def received(data: bytes) -> Any:
             "service does not do that. Make the rows wider yourself (onkel.series.Lags), and send "
             "its estimator: onkel.load(file).estimator.save(...).",
         )  # fmt: skip
-    if isinstance(estimator, Fleet):
+    if isinstance(estimator, (Fleet, Late)):
         _check_sizes(estimator.estimator, "parameters")
         return estimator
     if type(estimator).__name__ not in KINDS:

@@ -20,7 +20,8 @@ import msgspec
 from onkel.app.http.encoding import encode
 from onkel.app.http.problems import Problem, busy
 from onkel.app.live.board import Board
-from onkel.app.service import calls, fleets, replay
+from onkel.app.notify.settings import Delivery
+from onkel.app.service import calls, fleets, notices, pending, replay
 from onkel.app.service.bodies import Entry
 from onkel.app.service.committer import Committer, Waiting
 from onkel.app.service.keeper import Keeper
@@ -47,11 +48,14 @@ class Engine:
     limits : Limits
     snapshot_bytes, snapshot_seconds : number
         A snapshot is made when the log has grown by so much, or so long after a change.
+    delivery : Delivery, optional
+        To where alerts are sent; nothing is, unless told.
     """
 
     def __init__(
         self, folder: Path, limits: Limits | None = None, board: Board | None = None,
         snapshot_bytes: int = 64 * MIB, snapshot_seconds: float = 300.0,
+        delivery: Delivery | None = None,
     ) -> None:  # fmt: skip
         self.limits = limits or Limits()
         self.board = board or Board()
@@ -63,12 +67,21 @@ class Engine:
         self._places = Places(self.models.guard, self.keys)
         self.pool = ThreadPoolExecutor((os.cpu_count() or 1) + 2, thread_name_prefix="onkel")
         self.state = Folder(folder)
+        self.notices: notices.Notices | None = None
         try:
-            self.keeper = Keeper(self.state, self.models, self.keys, self.limits.key_bytes)
+            if delivery is None:
+                notices.off(folder)
+            else:
+                self.notices = notices.Notices(delivery, folder)
+            self.keeper = Keeper(
+                self.state, self.models, self.keys, self.limits.key_bytes, self.notices
+            )
             start = Start(self.keeper, self._apply, self.pool)
             start.run()
         except BaseException:
             self.pool.shutdown()
+            if self.notices is not None:
+                self.notices.close()
             self.state.close()
             raise
         self.replayed = start.replayed
@@ -126,7 +139,8 @@ class Engine:
         """Return all that is not as it should be, in words."""
         aside = [self._is_aside(one).message for one in self.models.out_of_use()]
         unsaved = [words for id, words in [*self.keeper.unsaved.items()] if id in self.models.slots]
-        return [words for words in (self.keeper.trouble, *aside, *unsaved) if words]
+        sending = [] if self.notices is None else self.notices.troubles()
+        return [words for words in (self.keeper.trouble, *aside, *unsaved, *sending) if words]
 
     # -- changing ------------------------------------------------------------------------------
 
@@ -193,8 +207,8 @@ class Engine:
         self._check_room(slot)
         if fleets.is_fleet(slot.estimator):
             fleets.check_room(slot.estimator, entry, self.limits)
-        elif slot.bytes > self.limits.model_bytes:
-            words = f"This model has grown to {slot.bytes} bytes and learns no more."
+        elif (size := _size(slot, entry)) > self.limits.model_bytes:
+            words = f"This model has grown to {size} bytes and learns no more."
             raise Problem(409, "model_too_large", words, limit=self.limits.model_bytes)
         self._check_classes(slot, entry)
 
@@ -285,7 +299,7 @@ class Engine:
     def _put_back(self, slot: Slot, position: int) -> None:
         """Make a model anew, as it was before a record; set it aside if that cannot be done."""
         try:
-            slot.estimator = self.keeper.rebuilt(slot, position)
+            slot.model = self.keeper.rebuilt(slot, position)
         except BaseException as error:
             self.models.set_aside(
                 slot.spec, f"it could not be put back ({replay.words_of(error)})."
@@ -322,8 +336,13 @@ class Engine:
             raise Problem(404, "unknown_model", "This model was deleted meanwhile.", "name")
         if slot.failed:
             raise Problem(503, "model_failed", slot.failed)
-        body, said, rows = calls.learned(slot.estimator, entry, slot.spec.features, position)
-        self.watch.learned(slot, entry, rows, said.marks, said.beside.get("alert_id"))
+        body, said, rows = calls.learned(slot.model, entry, slot.spec.features, position)
+        slot.kept = pending.bytes_of(slot.model)
+        if entry.op != pending.REMEMBER:
+            self.watch.learned(slot, entry, rows, said.marks, said.beside.get("alert_id"))
+        if self.notices is not None:
+            found = self.notices.messages(slot.spec, entry, position, slot.estimator, said)
+            self.notices.take(slot.spec.id, position, found)
         return calls.remembered(entry, position, 200, body, slot.spec.name)
 
     def _make(self, position: int, entry: Entry, made: Any) -> Remembered:
@@ -364,7 +383,14 @@ class Engine:
         finally:
             self._committer.close()
             self.pool.shutdown()
+            if self.notices is not None:
+                self.notices.close()
             self.state.close()
+
+
+def _size(slot: Slot, entry: Entry) -> int:
+    """Return what counts of a model; a label makes the rows that wait fewer, not more."""
+    return slot.bytes + (0 if entry.op == pending.ANSWER else slot.kept)
 
 
 def _record(entry: Entry) -> bytes:

@@ -55,7 +55,9 @@ def entry_of(wanted: Feedback, model: int) -> Entry:
     for i, said in enumerate(given):
         _check(said, "" if wanted.answers is None else f"answers[{i}].")
     keys = [said.key for said in given]
-    entry = Entry(OP, model, ids=[str(said.id) for said in given], lines=wanted.answers is not None)
+    entry = Entry(
+        OP, model, alerts=[str(said.id) for said in given], lines=wanted.answers is not None
+    )
     entry.answers = [said.answer for said in given]
     known = [key for key in keys if key is not None]
     if known and len(known) < len(keys):
@@ -100,7 +102,7 @@ def applied(estimator: Any, entry: Entry, position: int) -> bytes:
     """Give a model the answers of a record, all or none; return the body of the answer."""
     check_hears(estimator)
     check_keys(estimator, entry)
-    ids, answers = entry.ids or [], entry.answers or []
+    ids, answers = entry.alerts or [], entry.answers or []
     keys: list[Any] = [*entry.keys] if entry.keys else [None] * len(ids)
     listed: dict[Any, set[str]] = {}
     for i, (key, id, answer) in enumerate(zip(keys, ids, answers, strict=True)):

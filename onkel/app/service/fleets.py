@@ -13,8 +13,8 @@ from onkel.app.service.bodies import LONGEST, Entry
 from onkel.app.service.limits import Limits
 from onkel.estimators import inside
 from onkel.fleet import Fleet
-from onkel.fleet.outputs import Verdicts
-from onkel.judge import Answer, Marks, NamedRows, marks_of_labels, marks_of_numbers
+from onkel.fleet.judging import FleetDetect, FleetDetected
+from onkel.judge import Answer, Marks, NamedRows, Rows, marks_of_labels, marks_of_numbers
 
 Array = NDArray[Any]
 
@@ -70,7 +70,7 @@ def learn(fleet: Fleet, entry: Entry, names: list[str] | None, rows: Any, output
     X = rows if names is None or len(fleet) else NamedRows(rows, names)
     how: dict[str, Any] = {"sample_weight": entry.sample_weight}
     if fleet.task == "novelty":
-        return _novelty(fleet, entry, X, output, how)
+        return _novelty(fleet, entry, X, output, how, names)
     y = entry.y
     if y is None:
         raise Problem(422, "bad_field", "y is missing: one target per row.", "y")
@@ -87,22 +87,21 @@ def learn(fleet: Fleet, entry: Entry, names: list[str] | None, rows: Any, output
     return _numbers(found, y, output, asked)
 
 
-def _novelty(fleet: Fleet, entry: Entry, X: Any, output: str, how: dict[str, Any]) -> Answer:
-    found = fleet.predict_then_learn(
-        entry.keys, X, None, entry.time, output="verdict", **how
-    )  # fmt: skip
-    score, limit, alert, rank, age = found.T
-    verdicts = Verdicts(score, limit, alert > 0, rank, age)
+def _novelty(
+    fleet: Fleet, entry: Entry, X: Any, output: str, how: dict[str, Any], names: list[str] | None
+) -> Answer:
+    found, usual = fleet.verdicts(entry.keys, X, entry.time, **how)
     tells_p = bool(fleet.estimator.tells_p)
-    marks = Marks(score, limit, alert > 0)
-    beside: dict[str, Any] = (
-        {} if output != "prediction" else {"p": np.exp(score) if tells_p else rank}
-    )
+    rare = np.exp(found.score) if tells_p else found.rank
+    rows = Rows(np.asarray(X.X if isinstance(X, NamedRows) else X))
+    told = FleetDetected(FleetDetect(names), rows, found, usual)
+    marks = Marks(found.score, found.limit, found.alert, rare, usual, told.reasons)
+    beside: dict[str, Any] = {} if output != "prediction" else {"p": rare}
     if feedback.hears(fleet):
-        weights = entry.sample_weight
-        learned = np.where(np.asarray(weights) > 0, age, -1) if weights is not None else age
+        live, age = entry.sample_weight, found.age
+        learned = age if live is None else np.where(np.asarray(live) > 0, age, -1)
         beside["alert_id"] = feedback.ids_of(marks.mark, learned)
-    return Answer(verdicts.answer(output, tells_p), beside, marks)
+    return Answer(found.answer(output, tells_p), beside, marks)
 
 
 def _numbers(found: Any, y: Any, output: str, asked: str) -> Answer:

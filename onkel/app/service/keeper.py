@@ -12,6 +12,7 @@ from onkel.app.service.committer import Committer
 from onkel.app.service.keys import Keys
 from onkel.app.service.log import Record
 from onkel.app.service.models import Models
+from onkel.app.service.notices import Notices
 from onkel.app.service.replay import Notes, revived, words_of
 from onkel.app.service.slots import Slot, Spec
 from onkel.app.service.snapshots import Folder, Saved
@@ -38,10 +39,15 @@ class Keeper:
     keys : Keys
     key_bytes : int
         Of a model with keys that are held in memory.
+    notices : Notices, optional
+        Takes the alerts of the log before that goes.
     """
 
-    def __init__(self, state: Folder, models: Models, keys: Keys, key_bytes: int = 2**31) -> None:
-        self.state = state
+    def __init__(
+        self, state: Folder, models: Models, keys: Keys, key_bytes: int = 2**31,
+        notices: Notices | None = None,
+    ) -> None:  # fmt: skip
+        self.state, self.notices = state, notices
         self.key_bytes = key_bytes
         self.models = models
         self.keys = keys
@@ -120,6 +126,8 @@ class Keeper:
         found = self._kept([*kept, *(a.spec for a in aside)], noted["start"])
         found |= {id: one for id, one in saved.items() if one is not None}
         new, old = self.keys.unsaved()
+        if self.notices is not None:
+            self.notices.settle()
         with self._tidying:
             self.state.commit(noted, [*found.values()], new, old)
             self.files, self.log_start = found, noted["start"]
@@ -214,7 +222,7 @@ class Keeper:
         tail = self.state.tail(saved)
         notes.add(tail)
         data = self.state.model_bytes(saved.file) if saved.file else None
-        found = revived(lambda: _loaded(data), tail, saved.spec, notes, self.keys.add)
+        found = revived(lambda: _loaded(data), tail, saved.spec, notes, self.keys.add, self.notices)
         return self.fit(found)
 
     def rebuilt(self, slot: Slot, before: int) -> Any:
@@ -243,4 +251,4 @@ def _dumped(slot: Slot) -> tuple[int, bytes | None]:
         raise NotReadBack(slot.failed)
     if slot.saved == slot.position:
         return slot.position, None
-    return slot.position, codec.dumps(slot.estimator)
+    return slot.position, codec.dumps(slot.model)

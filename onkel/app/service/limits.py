@@ -38,6 +38,8 @@ class Limits:
     """Of one model that has keys."""
     key_bytes: int = 2048 * MIB
     """Of its models that are held in memory; those of idle keys wait on the disk."""
+    pending: int = 100_000
+    """Rows of one model that wait for their labels."""
     requests_per_second: float = PER_SECOND
     """Of one client address, on average; as many may come at once."""
     connections: int = CONNECTIONS

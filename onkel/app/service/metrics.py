@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
 
 from onkel.app.http.counts import Requests, Sample
+from onkel.app.http.exposition import CONTENT_TYPE, Family, deliveries, shared, text_of
 from onkel.app.service.engine import Engine
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+__all__ = ["CONTENT_TYPE", "text"]
 
 
 def text(requests: Requests, engine: Engine) -> str:
@@ -15,25 +16,27 @@ def text(requests: Requests, engine: Engine) -> str:
     commits, seconds = engine.commits
     slots = [(slot, (("model", slot.spec.name),)) for slot in engine.slots()]
 
-    def each(name: str, field: str) -> list[Sample]:
-        return [(name, labels, float(getattr(slot, field))) for slot, labels in slots]
+    def each(name: str, field: str) -> Family:
+        return shared(name, [(labels, getattr(slot, field)) for slot, labels in slots])
 
     def one(name: str, value: float) -> list[Sample]:
         return [(name, (), float(value))]
 
-    families: list[tuple[str, str, str, list[Sample]]] = [
+    sending = {} if engine.notices is None else engine.notices.summary()
+    now = time.monotonic()
+    families: list[Family] = [
         ("onkel_requests_total", "counter", "Requests by route and status", requests.counts()),
         ("onkel_request_seconds", "histogram", "Seconds to answer", requests.times()),
-        ("onkel_examples_total", "counter", "Examples learned since the start",
-         each("onkel_examples_total", "examples")),
-        ("onkel_alerts_total", "counter", "Alerts, mistakes or targets outside since the start",
-         each("onkel_alerts_total", "alerts")),
-        ("onkel_model_bytes", "gauge", "Bytes that a model takes",
-         each("onkel_model_bytes", "bytes")),
-        ("onkel_member_weight", "gauge", "Weight of a setting in a self-tuning model",
-         [("onkel_member_weight", (*labels, ("member", name)), weight)
-          for slot, labels in slots for name, weight in slot.weights.items()]),
-        ("onkel_models", "gauge", "Models", one("onkel_models", len(slots))),
+        each("onkel_examples_total", "examples"),
+        each("onkel_alerts_total", "alerts"),
+        each("onkel_rate_promised", "promised"),
+        each("onkel_rate_realised", "realised"),
+        each("onkel_model_bytes", "bytes"),
+        shared("onkel_seconds_since_row", [(labels, now - slot.heard) for slot, labels in slots]),
+        shared("onkel_member_weight", [((*labels, ("member", name)), weight)
+               for slot, labels in slots for name, weight in slot.weights.items()]),
+        shared("onkel_models", [((), len(slots))]),
+        *deliveries(sending),
         ("onkel_waiting", "gauge", "Requests that wait for the log",
          one("onkel_waiting", engine.waiting)),
         ("onkel_log_commits_total", "counter", "Groups written to the log",
@@ -55,16 +58,4 @@ def text(requests: Requests, engine: Engine) -> str:
         ("onkel_replayed_records", "gauge", "Records applied again at the start",
          one("onkel_replayed_records", engine.replayed)),
     ]  # fmt: skip
-    return "".join(_family(*family) for family in families)
-
-
-def _family(name: str, kind: str, words: str, samples: Iterable[Sample]) -> str:
-    lines = [f"# HELP {name} {words}.", f"# TYPE {name} {kind}"]
-    for sample, labels, value in samples:
-        inside = ",".join(f'{key}="{_escaped(said)}"' for key, said in labels)
-        lines.append(f"{sample}{{{inside}}} {value!r}" if inside else f"{sample} {value!r}")
-    return "\n".join(lines) + "\n"
-
-
-def _escaped(said: str) -> str:
-    return said.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+    return text_of(families)

@@ -9,7 +9,7 @@ import msgspec
 
 from onkel import __version__
 from onkel.app.live.page import SORTED_BY
-from onkel.app.service.bodies import ANY, KEY, NAME, Create, Feedback, Forget
+from onkel.app.service.bodies import ANY, KEY, NAME, Create, Feedback, Forget, Labels
 from onkel.app.service.limits import Limits
 from onkel.app.service.specs import KINDS, TASKS
 from onkel.core.answers import KINDS as ANSWERS
@@ -52,9 +52,53 @@ PREDICTED: Doc = {
             "type": "array", "items": {"type": "array"},
             "description": "Beside predicted numbers, low and high, where the model has them",
         },
+        "ids": {
+            "type": "array", "items": {"type": "string"},
+            "description": "Of rows that are remembered: under these their labels are learned",
+        },
+        "ask": {
+            "type": "array", "items": {"type": "boolean"},
+            "description": "Of rows that are remembered: whose labels would teach most",
+        },
     },
 }  # fmt: skip
 """An answer; one line per row has the same words, without the s."""
+REPLAYED: Doc = {
+    "type": "object",
+    "required": ["rows", "gap", "settings"],
+    "properties": {
+        "rows": {"type": "integer"},
+        "gap": {"type": "integer"},
+        "settings": {
+            "type": "array",
+            "description": "The model's own parameters first, then each setting beside them",
+            "items": {
+                "type": "object",
+                "required": ["name", "changed", "rows", "warmup", "alerts", "incidents"],
+                "properties": {
+                    "name": {"type": "string"},
+                    "changed": {"type": "object"},
+                    **{
+                        name: {"type": "integer"}
+                        for name in (
+                            "rows",
+                            "warmup",
+                            "alerts",
+                            "incidents",
+                            "still",
+                            "gone",
+                            "new",
+                        )
+                    },
+                    "rate_promised": {"type": ["number", "null"]},
+                    "rate_realised": {"type": ["number", "null"]},
+                    "first_gone": {"type": "array", "items": {"type": "object"}},
+                    "first_new": {"type": "array", "items": {"type": "object"}},
+                },
+            },
+        },
+    },
+}
 _NAME: Doc = {
     "name": "name", "in": "path", "required": True,
     "schema": {"type": "string", "pattern": f"^{NAME.pattern}$"},
@@ -105,7 +149,7 @@ def document(limits: Limits) -> Doc:
     Examples
     --------
     >>> len(document(Limits())["paths"])
-    15
+    16
     """
     return {
         "openapi": "3.1.0",
@@ -120,7 +164,7 @@ def document(limits: Limits) -> Doc:
         },
         "paths": _paths(),
         "components": {
-            "schemas": {**_schemas(), "Error": ERROR, "Predicted": PREDICTED},
+            "schemas": {**_schemas(), "Error": ERROR, "Predicted": PREDICTED, "Replayed": REPLAYED},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{}, {"token": []}],
@@ -130,7 +174,8 @@ def document(limits: Limits) -> Doc:
 @cache
 def _schemas() -> Doc:
     _, found = msgspec.json.schema_components(
-        [Create, Forget, Feedback, *ANY.values()], ref_template="#/components/schemas/{name}"
+        [Create, Forget, Feedback, Labels, *ANY.values()],
+        ref_template="#/components/schemas/{name}",
     )
     for plain, kind in ANY.items():
         found[plain.__name__] = found.pop(kind.__name__)
@@ -166,12 +211,19 @@ def _paths() -> Doc:
             "get": _operation("One model, with its diagnostics"),
             "delete": _operation("Delete a model", extra=[_KEY]),
         },
-        "/models/{name}/learn": _post("Learn rows", ["Batch", "Line"], batch),
+        "/models/{name}/learn": _post(
+            "Learn rows, or remembered ones by id", ["Learn", "Line"], batch
+        ),
         "/models/{name}/predict": _post("Predict rows", ["Batch", "Line"], [_OUTPUT], "Predicted"),
         "/models/{name}/predict-then-learn": _post(
             "Predict each row, then learn it", ["Batch", "Line"], batch, "Predicted"
         ),
         "/models/{name}/explain": _post("Say why one row gets its score", ["Question"]),
+        "/models/{name}/replay": _post(
+            "Compare settings over rows, with new models: which alerts would have come?",
+            ["Replay"],
+            found="Replayed",
+        ),
         "/models/{name}/keys": {
             "parameters": [_NAME],
             "get": _operation(
@@ -237,4 +289,7 @@ def _operation(
 def _content(name: str) -> Doc:
     if name == "file":
         return {}
+    if name == "Learn":
+        parts = [{"$ref": f"#/components/schemas/{part}"} for part in ("Batch", "Labels")]
+        return {"schema": {"anyOf": parts}}
     return {"schema": {"$ref": f"#/components/schemas/{name}"}}

@@ -14,12 +14,13 @@ from typing import Any
 import msgspec
 
 from onkel.app.http.problems import Problem
-from onkel.app.service import calls, codec
+from onkel.app.service import calls, codec, pending
 from onkel.app.service.bodies import Entry
 from onkel.app.service.keys import Remembered
 from onkel.app.service.log import Record
+from onkel.app.service.notices import Batch, Notices
 from onkel.app.service.places import MAKING
-from onkel.app.service.slots import Spec
+from onkel.app.service.slots import Spec, inner
 from onkel.app.service.specs import build
 from onkel.fleet import Fleet
 
@@ -85,11 +86,12 @@ def made(entry: Entry) -> Any:
     if entry.file:
         return codec.loads(entry.file)
     model = build(entry.kind, parameters_of(entry))
-    return Fleet(model, share=entry.share) if entry.keyed else model
+    return Fleet(model, share=entry.share) if entry.keyed else pending.made(model, entry)
 
 
 def kind_of(estimator: Any) -> str:
     """Return what a model is; of one with keys, what each of them has."""
+    estimator = inner(estimator)
     return type(estimator.estimator if isinstance(estimator, Fleet) else estimator).__name__
 
 
@@ -123,16 +125,17 @@ def time_of(estimator: Any) -> int:
 
 def revived(
     load: Callable[[], Any], records: list[Record], spec: Spec, notes: Notes,
-    remember: Callable[[Remembered], None] | None = None,
+    remember: Callable[[Remembered], None] | None = None, notices: Notices | None = None,
 ) -> Any:  # fmt: skip
     """Return a model as it is after some records; `load` returns it as it was before them.
 
-    `remember` is told the answers. Raises whatever keeps a model from coming back.
+    `remember` is told the answers, `notices` the alerts. Raises whatever keeps a model from coming
+    back.
     """
     while True:  # once more without each record that has moved the model and then failed
-        estimator, told = load(), list[Remembered]()
+        estimator, told, alerts = load(), list[Remembered](), list[Batch]()
         for record in records:
-            estimator, moved = _one(estimator, record, spec, notes, told)
+            estimator, moved = _one(estimator, record, spec, notes, told, notices, alerts)
             if moved:
                 break
         else:
@@ -142,12 +145,16 @@ def revived(
     if remember is not None:
         for answer in told:
             remember(answer)
+    for batch in alerts:
+        assert notices is not None
+        notices.take(*batch)
     return estimator
 
 
 def _one(
-    estimator: Any, record: Record, spec: Spec, notes: Notes, told: list[Remembered]
-) -> tuple[Any, bool]:
+    estimator: Any, record: Record, spec: Spec, notes: Notes, told: list[Remembered],
+    notices: Notices | None, alerts: list[Batch],
+) -> tuple[Any, bool]:  # fmt: skip
     """Return a model after one record, and whether it was refused and has moved all the same."""
     entry, t = entry_of(record), time_of(estimator)
     if record.position in notes.refused or entry.op in (NOTE, "delete"):
@@ -155,11 +162,14 @@ def _one(
     if entry.op in MAKING:
         return made(entry), False
     try:
-        body, *_ = calls.learned(estimator, entry, spec.features, record.position)
+        body, said, _ = calls.learned(estimator, entry, spec.features, record.position)
     except Exception as error:
         check_undecided(record, notes, error)
         return estimator, not unchanged(estimator, t, error)
     told.append(calls.remembered(entry, record.position, 200, body, spec.name))
+    if notices is not None:
+        found = notices.messages(spec, entry, record.position, estimator, said)
+        alerts.append((spec.id, record.position, found))
     return estimator, False
 
 

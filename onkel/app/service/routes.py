@@ -18,14 +18,33 @@ from onkel.app.http.counts import Requests
 from onkel.app.http.encoding import encode
 from onkel.app.http.problems import Problem, busy
 from onkel.app.live.page import Page, key_of, whole
-from onkel.app.service import bodies, calls, codec, feedback, fleets, metrics, tables
-from onkel.app.service.bodies import AnyBatch, Batch, Create, Entry, Question
+from onkel.app.service import (
+    bodies,
+    calls,
+    codec,
+    comparing,
+    feedback,
+    fleets,
+    metrics,
+    pending,
+    tables,
+)
+from onkel.app.service.bodies import (
+    AnyBatch,
+    Batch,
+    Create,
+    Entry,
+    Labels,
+    Question,
+    Replay,
+)
 from onkel.app.service.engine import Engine
 from onkel.app.service.keys import Remembered
 from onkel.app.service.openapi import document
-from onkel.app.service.slots import Slot
+from onkel.app.service.slots import Slot, inner
 from onkel.app.service.specs import build, kind_of
 from onkel.fleet import Fleet
+from onkel.late import Late
 
 LARGE = 2**17
 """A body of so many bytes is read in a thread, so that the loop stays free."""
@@ -44,6 +63,7 @@ class Api:
         self.limits = engine.limits
         self._large = asyncio.Semaphore(4)  # bodies in the reading at once, for memory's sake
         self._files = asyncio.Semaphore(4)  # and files in the sending
+        self._replaying = asyncio.Lock()  # one replay at a time: it learns for nobody's sake
 
     def routes(self) -> list[Route]:
         """Return path, handler and method of everything."""
@@ -60,6 +80,7 @@ class Api:
             ("POST", f"{model}/predict", self.predict),
             ("POST", f"{model}/predict-then-learn", self.learn),
             ("POST", f"{model}/explain", self.explain),
+            ("POST", f"{model}/replay", self.replay),
             ("GET", f"{model}/keys", self.keys),
             ("GET", f"{model}/key", self.key),
             ("POST", f"{model}/forget", self.forget),
@@ -110,7 +131,9 @@ class Api:
         made = build(kind, wanted.parameters)
         if wanted.keyed or wanted.share:
             made = fleets.made(made, wanted.keyed, wanted.share)
-        entry = Entry("create", 0, name=wanted.name, kind=kind, features=wanted.features)
+        entry = pending.wanted(wanted.pending, wanted.ask, wanted.keyed, self.limits)
+        entry.name, entry.kind, entry.features = wanted.name, kind, wanted.features
+        made = pending.made(made, entry)
         entry.keyed, entry.share = wanted.keyed, wanted.share
         entry.parameters = encode(wanted.parameters)
         return await self._change(request, body, entry, made)
@@ -120,7 +143,8 @@ class Api:
         slot = self._slot(request)
         found = await self._wait(self.engine.ask(slot, _diagnostics))
         columns = tables.shown(slot.estimator.plan_)
-        return _json({**_about(slot), "columns": columns, "diagnostics": found})
+        about = {**_about(slot), "columns": columns, "diagnostics": found}
+        return _json({**about, "pending": await self._wait(self.engine.ask(slot, _waiting(slot)))})
 
     async def delete(self, request: Request) -> Response:
         """Delete a model, also one that is set aside."""
@@ -135,7 +159,7 @@ class Api:
         named = {"Content-Disposition": f'attachment; filename="{slot.spec.name}.model"'}
 
         def dumps() -> Awaitable[bytes]:
-            return self._wait(self.engine.ask(slot, codec.dumps))
+            return self._wait(self.engine.ask(slot, lambda est: codec.dumps(slot.model)))
 
         return Large(dumps, self._files, self.limits.seconds, named)
 
@@ -148,10 +172,12 @@ class Api:
             raise Problem(415, "bad_content_type", words, "Content-Type")
         body = await self._body(request, self.limits.file_bytes)
         made = await self._apart(lambda: codec.received(body))
-        names = getattr(made, "feature_names_in_", None)
+        pending.check_file(made, self.limits)
+        inside = inner(made)
+        names = getattr(inside, "feature_names_in_", None)
         features = None if names is None else [str(n) for n in names]
-        texts = tables.texts_of(made)
-        bodies.check_texts([*(features or ()), *getattr(made, "classes_", ()), *texts])
+        texts = tables.texts_of(inside)
+        bodies.check_texts([*(features or ()), *getattr(inside, "classes_", ()), *texts])
         bodies.check_features(features, self.limits)
         if made.plan_ is not None:
             tables.check_plan(made.plan_, self.limits)
@@ -168,14 +194,26 @@ class Api:
             return again
         slot = self._slot(request)
         op = request.url.path.rpartition("/")[2]
+        if op == "learn" and isinstance(slot.model, Late) and bodies.lacks_rows(body):
+            _need_json(request)
+            labels = bodies.read(Labels, body)
+            return await self._change(
+                request, body, pending.answering(slot.model, labels, slot.spec.id, self.limits)
+            )
         entry = await self._batch(request, slot, body, op)
         calls.output_of(slot.estimator.task, entry)
         return await self._change(request, body, entry)
 
     async def predict(self, request: Request) -> Response:
         """Predict rows; nothing changes."""
+        body = await self._body(request)
+        if (again := await self._again(request, body)) is not None:
+            return again
         slot = self._slot(request)
-        entry = await self._batch(request, slot, await self._body(request), "predict")
+        entry = await self._batch(request, slot, body, "predict")
+        if entry.op == pending.REMEMBER:
+            pending.check_output(entry)
+            return await self._change(request, body, entry)
         found = await self._wait(self.engine.ask(slot, lambda est: _predicted(est, entry, slot)))
         return Response(found, media_type=NDJSON if entry.lines else "application/json")
 
@@ -193,6 +231,25 @@ class Api:
             return calls.explain(est, entry, asked.top, asked.target, asked.key)
 
         return _json(await self._wait(self.engine.ask(slot, call)))
+
+    async def replay(self, request: Request) -> Response:
+        """Compare settings over rows, with models that are new: this one does not change."""
+        slot = self._slot(request)
+        body = await self._body(request)
+        _need_json(request)
+        if self._replaying.locked():
+            raise busy("busy", "Another replay is being made; one is, at a time.")
+        async with self._replaying:
+            found = await self._apart(lambda: self._compared(slot, body))
+        return _json(found)
+
+    def _compared(self, slot: Slot, body: bytes) -> dict[str, Any]:
+        """Return what settings make of rows; called where it holds up nobody."""
+        asked = bodies.read_rows(Replay, body, tables.is_mixed(slot.estimator))
+        kind: type[Any] = Batch if type(asked) is Replay else AnyBatch
+        entry = self._checked(kind(asked.X, time=asked.time, keys=asked.keys), "replay", slot)
+        ready = comparing.Trial.of(slot, entry, asked.settings, asked.gap, self.limits)
+        return ready.run()
 
     # -- keys ----------------------------------------------------------------------------------
 
@@ -260,18 +317,29 @@ class Api:
 
     def _checked(self, batch: Batch, op: str, slot: Slot) -> Entry:
         """Return a batch as the log holds it."""
-        names, model = slot.spec.features, slot.estimator
+        names, model = slot.spec.features, slot.model
         entry = bodies.entry_of(batch, op, slot.spec.id, names, self.limits)
+        if batch.remember is not None or batch.ids is not None:
+            op = self._remembered(batch, entry, op, slot)
         fleets.check(model, entry, self.limits)
         if op not in ("predict", "explain") or model.__sklearn_is_fitted__():
             tables.check(model, entry, names, self.limits)
         return entry
 
+    def _remembered(self, batch: Batch, entry: Entry, op: str, slot: Slot) -> str:
+        """Let rows that are to be predicted be kept; refuse others that ask for it."""
+        if op != "predict":
+            words = 'Rows are remembered by predict; learn takes them by "ids" and "y", without X.'
+            raise Problem(422, "bad_field", words, "remember" if batch.ids is None else "ids")
+        if batch.remember or batch.ids is not None:
+            pending.remembering(slot.model, batch, entry)
+        return entry.op
+
     async def _batch(self, request: Request, slot: Slot, body: bytes, op: str) -> Entry:
         kind = request.headers.get("content-type", "")
 
         def parse() -> Entry:
-            mixed = tables.is_mixed(slot.estimator)
+            mixed = tables.is_mixed(slot.model)
             batch = bodies.by_type(
                 kind, lambda: bodies.read_rows(Batch, body, mixed),
                 lambda: bodies.read_lines(body, self.limits, mixed),
@@ -406,6 +474,15 @@ def _about(slot: Slot) -> dict[str, Any]:
 
 def _diagnostics(estimator: Any) -> Any:
     return estimator.diagnostics_ if estimator.__sklearn_is_fitted__() else None
+
+
+def _waiting(slot: Slot) -> Callable[[Any], Any]:
+    """Return what tells of the rows that wait, where there are such."""
+
+    def call(estimator: Any) -> Any:
+        return slot.model.report() if isinstance(slot.model, Late) else None
+
+    return call
 
 
 def _predicted(estimator: Any, entry: Entry, slot: Slot) -> bytes:

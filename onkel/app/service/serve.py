@@ -18,6 +18,7 @@ from onkel.app.errors import StateProblem, UsageProblem
 from onkel.app.http.counts import Requests
 from onkel.app.http.server import Server, check_address
 from onkel.app.live.page import Page, is_public
+from onkel.app.notify.settings import Delivery, delivery_of
 from onkel.app.service.engine import Engine
 from onkel.app.service.limits import MIB, Limits
 from onkel.app.service.log import Damaged
@@ -30,7 +31,7 @@ HOST, PORT = "127.0.0.1", 8421
 def serve(
     state: Path, host: str = HOST, port: int = PORT, token: str | None = None,
     limits: Limits | None = None, snapshot_bytes: int = 64 * MIB, snapshot_seconds: float = 300.0,
-    ready: Callable[[str], None] | None = None,
+    ready: Callable[[str], None] | None = None, delivery: Delivery | None = None,
 ) -> None:  # fmt: skip
     """Serve the models of a state folder until interrupted.
 
@@ -47,10 +48,12 @@ def serve(
         How large the log may grow, and how old, before the models are saved.
     ready : function, optional
         Called with the address when requests are answered.
+    delivery : Delivery, optional
+        To where alerts are sent; nothing is, unless told.
     """
     check_address(host, token)
     limits = limits or Limits()
-    engine = Engine(Path(state), limits, None, snapshot_bytes, snapshot_seconds)
+    engine = Engine(Path(state), limits, None, snapshot_bytes, snapshot_seconds, delivery)
     try:
         server_of(engine, host, port, token).run(ready)
     finally:
@@ -74,12 +77,12 @@ def run(options: dict[str, Any]) -> int:
     """Serve as the command's options say; return the exit code."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
     given = {f.name: options[f.name] for f in fields(Limits)}
-    path = options["token_file"]
+    path, delivery = options["token_file"], delivery_of(options)
     try:
         token = Path(path).read_text("utf-8").strip() if path else None
         limits = Limits(**{k: v for k, v in given.items() if v is not None})
         serve(Path(options["state"]), options["host"], options["port"], token, limits,
-              options["snapshot_bytes"], options["snapshot_seconds"], _say)  # fmt: skip
+              options["snapshot_bytes"], options["snapshot_seconds"], _say, delivery)  # fmt: skip
     except (InUse, Damaged, sqlite3.Error, RuntimeError) as error:
         print(f"onkel: {error}", file=sys.stderr)
         return StateProblem.code

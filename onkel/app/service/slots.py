@@ -15,6 +15,8 @@ from typing import Any
 
 import msgspec
 
+from onkel.late import Late
+
 Call = tuple[Callable[[], Any], "Future[Any]"]
 TURN = 0.02
 """Seconds after which a busy model lets others have the thread."""
@@ -47,9 +49,10 @@ class Slot:
     >>> pool.shutdown()
     """
 
-    def __init__(self, spec: Spec, estimator: Any, pool: Executor) -> None:
+    def __init__(self, spec: Spec, model: Any, pool: Executor) -> None:
         self.spec = spec
-        self.estimator = estimator
+        self.model = model
+        """The estimator, a fleet, or one with the rows that wait for their labels."""
         self.position = spec.created
         """Of the last record that was applied or refused."""
         self.refused: set[int] = set()
@@ -57,9 +60,16 @@ class Slot:
         self.saved = -1
         """Position of the last snapshot; -1: there is none."""
         self.bytes = 0
+        self.kept = model.nbytes if isinstance(model, Late) else 0
+        """Bytes of rows that wait for their labels."""
         self.examples = 0
         """Since the service started; so are `alerts`."""
         self.alerts = 0
+        self.promised: float | None = None
+        """Rate of alerts, or of targets outside; `realised` is what came of it, of late."""
+        self.realised: float | None = None
+        self.heard = time.monotonic()
+        """When the last example came."""
         self.weights: dict[str, float] = {}
         """Of a self-tuning model's members, by their names; of late."""
         self.logged = 0
@@ -72,6 +82,11 @@ class Slot:
         self._does: deque[Call] = deque()
         self._guard = threading.Lock()
         self._busy = False
+
+    @property
+    def estimator(self) -> Any:
+        """What learns."""
+        return inner(self.model)
 
     def ask(self, call: Callable[[], Any]) -> Future[Any]:
         """Run a call that changes nothing, before calls of :meth:`do` that wait."""
@@ -117,6 +132,11 @@ class Slot:
                     self._busy = False
                     return
         self.pool.submit(self._work)
+
+
+def inner(model: Any) -> Any:
+    """Return the estimator of a model whose labels come late; another model as it is."""
+    return model.estimator if isinstance(model, Late) else model
 
 
 def _run(call: Callable[[], Any], future: Future[Any]) -> None:

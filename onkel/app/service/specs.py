@@ -80,14 +80,19 @@ def build(kind: str, parameters: Mapping[str, Any]) -> Any:
     if kind not in KINDS:
         words = f"kind must be one of {list(KINDS)}; got {kind!r}.{did_you_mean(kind, KINDS)}"
         raise Problem(422, "bad_kind", words, "kind")
-    _check_names(kind, getattr(onkel, kind), parameters, "parameters")
-    given = _inside(parameters, "parameters", 0)
+    given = values_of(kind, parameters, "parameters")
     try:
         estimator = getattr(onkel, kind)(**given)
         estimator.check_params()  # or learning would be the first to do so
     except REFUSALS as error:
         raise _bad(str(error), "parameters") from error
     return estimator
+
+
+def values_of(kind: str, parameters: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """Return parameters of a kind as it takes them, their parts built; `path` is their field."""
+    _check_names(kind, getattr(onkel, kind), parameters, path)
+    return _inside(parameters, path, 0)
 
 
 def _check_names(owner: str, made: Any, given: Mapping[str, Any], path: str) -> None:

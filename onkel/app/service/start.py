@@ -47,6 +47,8 @@ class Start:
         state, models, start = self.keeper.state, self.models, self.keeper.log_start
         models.next_id, models.settled = state.meta("next_id", 1), state.meta("settled", 0)
         self._notes.add(state.log.recover(start))
+        if self.keeper.notices is not None:
+            self.keeper.notices.begin(state.log.next)
         for answer in state.answers():
             self.keeper.keys.add(answer, saved=True)
         for saved in state.models():
@@ -108,7 +110,7 @@ class Start:
             words = "record %d of model %r, on which nothing was noted, is refused: %s"
             _LOG.warning(words, record.position, slot.spec.name, replay.words_of(error))
             if not replay.unchanged(slot.estimator, t, error):
-                slot.estimator = self.keeper.rebuilt(slot, record.position)
+                slot.model = self.keeper.rebuilt(slot, record.position)
         except Exception as found:
             self.models.set_aside(slot.spec, f"{replay.words_of(found)}.")
 

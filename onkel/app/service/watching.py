@@ -1,7 +1,6 @@
 """From the models to the live page: numbers, and alerts with their reasons.
 
-An alert is explained by the model as it was a moment before, a copy: the model itself has learned
-the row by then, and would find it less unusual.
+Why a row raised an alert is said by the model as it was just before it learned that row.
 """
 
 from __future__ import annotations
@@ -14,20 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.app.live.board import PERIOD, Block, Board
-from onkel.app.service import codec, feedback, tables
+from onkel.app.service import feedback, tables
 from onkel.app.service.bodies import Entry, names_bytes
 from onkel.app.service.slots import Slot
 from onkel.fleet import Fleet
 from onkel.fleet.ranking import Ranking
 from onkel.fleet.view import FleetView
-from onkel.judge import Marks, reason_of, worst
+from onkel.judge import UNKNOWN, Marks, worst
 
 Array = NDArray[Any]
 
 KEYED_ALERTS = 3
 """Of one request to a model with keys that are shown."""
 SHARE = 0.02
-"""Of the time, at most, that goes into copies, and as much into reasons."""
+"""Of the time, at most, that goes into reasons."""
 
 
 class Budget:
@@ -64,13 +63,12 @@ class Watched:
     def __init__(self, names: list[str] | None) -> None:
         self.names = names_bytes(names)
         """They count as the model's, for which there is a limit."""
-        self.copy: Any = None
-        self.copies = Budget(1.0)
         self.reasons = Budget(0.2)
         self.numbers = Budget(PERIOD)
         self.explaining = threading.Lock()
         self.ranking: Ranking | None = None
         """Of a model with keys: how they are doing, since the service started."""
+        self.view: FleetView | None = None
 
 
 class Watch:
@@ -89,9 +87,8 @@ class Watch:
         self.board.begin(slot.spec.name, slot.estimator.task)
         if isinstance(slot.estimator, Fleet):
             watched.ranking = Ranking()
-            self.board.show_keys(
-                slot.spec.name, FleetView(slot.estimator, watched.ranking, slot.spec.features)
-            )
+            watched.view = FleetView(slot.estimator, watched.ranking, slot.spec.features)
+            self.board.show_keys(slot.spec.name, watched.view)
         if slot.estimator.__sklearn_is_fitted__():
             numbers = self._numbers(slot, watched, slot.estimator.diagnostics_)
             self.board.publish(slot.spec.name, Block(slot.estimator.task, 0, numbers=numbers))
@@ -101,6 +98,12 @@ class Watch:
         self._watched.pop(slot.spec.id, None)
         self.board.forget(slot.spec.name)
 
+    def forgot(self, slot: Slot, keys: list[Any]) -> None:
+        """Show keys no longer."""
+        watched = self._watched.get(slot.spec.id)
+        if watched is not None and watched.ranking is not None:
+            watched.ranking.drop(keys)
+
     def learned(
         self, slot: Slot, entry: Entry, rows: Any, judged: Marks, ids: Any = None
     ) -> None:  # fmt: skip
@@ -108,7 +111,11 @@ class Watch:
 
         `ids` are those of alerts that can be answered.
         """
+        if entry.op == "forget":
+            self.forgot(slot, entry.keys or [])
+            return
         slot.examples += len(rows)
+        slot.heard = time.monotonic()
         slot.alerts += 0 if judged.mark is None else int(np.count_nonzero(judged.mark))
         watched = self._watched.get(slot.spec.id)
         if watched is None or slot.gone:
@@ -123,7 +130,7 @@ class Watch:
 
     def _answered(self, slot: Slot, watched: Watched, entry: Entry) -> None:
         """Show what alerts were said to be."""
-        ids, answers = entry.ids or [], entry.answers or []
+        ids, answers = entry.alerts or [], entry.answers or []
         keys: list[Any] = [*entry.keys] if entry.keys else [None] * len(ids)
         for key, id, answer in zip(keys, ids, answers, strict=True):
             self.board.answer(slot.spec.name, id, answer, key)
@@ -150,8 +157,7 @@ class Watch:
         )  # fmt: skip
         self.board.publish(slot.spec.name, block)
         if est.task == "novelty" and judged.mark is not None and judged.mark.any():
-            self._alerts(slot, watched, entry, judged, est.t_ - len(rows), now, ids)
-        self._refresh(slot, watched, now)
+            self._alerts(slot, watched, judged, est.t_ - len(rows), now, ids)
 
     def _publish_keys(
         self, slot: Slot, watched: Watched, entry: Entry, X: Any, names: Any, judged: Marks,
@@ -159,7 +165,8 @@ class Watch:
     ) -> None:  # fmt: skip
         """Show what came of rows of a model with keys."""
         now, fleet, keys = time.monotonic(), slot.estimator, entry.keys or []
-        assert watched.ranking is not None
+        assert watched.ranking is not None and watched.view is not None
+        watched.view.fleet = fleet  # another one, where it was made anew from the disk
         numbers: dict[str, Any] = {"t": fleet.t_, "keys": len(fleet), **_kind(fleet.estimator)}
         if watched.numbers.due(now):
             numbers |= self._numbers(slot, watched, fleet.diagnostics_)
@@ -174,15 +181,17 @@ class Watch:
             watched.ranking.update(keys, np.full(len(keys), np.nan), mark)
             return
         assert judged.limit is not None and judged.mark is not None
-        rare = np.exp(judged.value) if fleet.estimator.tells_p else _ranks(judged)
-        watched.ranking.update(keys, rare, judged.mark)
+        rare = np.full(len(keys), np.nan) if judged.rare is None else judged.rare
+        watched.ranking.update(keys, rare, judged.mark, X, judged.usual)
+        why = {} if judged.why is None or not judged.mark.any() else judged.why()
         for at in worst(judged.value, judged.limit, judged.mark, KEYED_ALERTS):
             self.board.alert(
                 slot.spec.name,
                 {
-                    "t": fleet.t_ - len(keys) + at + 1, "key": keys[at],
+                    "t": fleet.t_ - len(keys) + at + 1, "key": str(keys[at]),
+                    "whole": not isinstance(keys[at], str),
                     "score": float(judged.value[at]), "threshold": float(judged.limit[at]),
-                    "sentence": None, "features": [], **_id(ids, at),
+                    "sentence": why.get(at, UNKNOWN), "features": [], **_id(ids, at),
                 },
             )  # fmt: skip
 
@@ -195,6 +204,7 @@ class Watch:
             realised = float(np.mean(realised))
         if report["mistakes"] is not None:
             promised, realised = None, report["mistakes"] / max(report["t"], 1)
+        slot.promised, slot.realised = promised, realised
         return {
             "t": report["t"], "terms": report["terms"], "promised": promised,
             "realised": realised, "mistakes": report["mistakes"], "bytes": report["bytes"],
@@ -213,10 +223,9 @@ class Watch:
     # -- reasons -------------------------------------------------------------------------------
 
     def _alerts(
-        self, slot: Slot, watched: Watched, entry: Entry, judged: Marks, before: int, now: float,
-        ids: Any,
+        self, slot: Slot, watched: Watched, judged: Marks, before: int, now: float, ids: Any
     ) -> None:  # fmt: skip
-        """Show the worst alert of the block; say why, as far as the time allows."""
+        """Show the worst alert of the block, as often as the time allows, and why it is one."""
         if not watched.reasons.due(now):
             return
         watched.reasons.spent(now, 0.0)
@@ -226,38 +235,26 @@ class Watch:
             "t": before + at + 1, "score": float(judged.value[at]),
             "threshold": float(judged.limit[at]), **_id(ids, at),
         }  # fmt: skip
-        row = tables.row_of(slot.estimator, entry, at)
-        slot.pool.submit(self._explain, slot.spec.name, watched, row, alert)
+        slot.pool.submit(self._explain, slot.spec.name, watched, judged, at, alert)
 
-    def _explain(self, name: str, watched: Watched, row: Any, alert: dict[str, Any]) -> None:
+    def _explain(
+        self, name: str, watched: Watched, judged: Marks, at: int, alert: dict[str, Any]
+    ) -> None:
         began = time.monotonic()
         found: dict[str, Any] = {"sentence": None, "features": []}
         try:
-            if watched.copy is not None:
-                found = _reason(watched.copy, row, alert)
+            if judged.why is not None:
+                found = _reason(judged.why()[at])
         except Exception as error:
             self.trouble = f"{type(error).__name__}: {error}"
         self.board.alert(name, {**alert, **found})
         now = time.monotonic()
         watched.reasons.spent(now, now - began)
 
-    def _refresh(self, slot: Slot, watched: Watched, now: float) -> None:
-        """Copy the model now and then; later alerts are explained by the copy."""
-        if slot.estimator.task != "novelty" or not watched.copies.due(now):
-            return
-        watched.copy = codec.loads(codec.dumps(slot.estimator))
-        watched.copies.spent(now, time.monotonic() - now)
-
 
 def _id(ids: Any, at: int) -> dict[str, str]:
     """Return the id of a row's alert, where it can be answered."""
     return {} if ids is None or ids[at] is None else {"id": ids[at]}
-
-
-def _ranks(judged: Marks) -> Array:
-    """Return how rare rows are where scores do not tell: below its threshold a row is rarer."""
-    assert judged.value is not None and judged.limit is not None
-    return np.where(judged.value < judged.limit, 0.01, 0.5)
 
 
 def _kind(model: Any) -> dict[str, Any]:
@@ -267,10 +264,12 @@ def _kind(model: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _reason(model: Any, row: Any, alert: dict[str, Any]) -> dict[str, Any]:
-    why = reason_of(model, row, score=alert["score"], threshold=alert["threshold"])
+def _reason(why: Any) -> dict[str, Any]:
+    """Return an alert's reason as the page shows it: a few words, or an explanation."""
+    if isinstance(why, str):
+        return {"sentence": why, "features": []}
     features = [
         {"name": f.name, "value": f.value, "usual": f.usual, "effect": f.effect}
-        for f in why.features[:3]
+        for f in why.named[:3]
     ]
     return {"sentence": why.sentence, "features": features}

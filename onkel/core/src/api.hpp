@@ -236,7 +236,7 @@ struct Answers {
   int64_t count;           // of those that were answered
   const double* places;    // [count][5][3][d]: center, spread, place, weight and limit of row, step
                            // and mean
-  const double* radius;    // [count][3]
+  const double* radius;    // [count][4]: of each, and by how much all are sharpened
   const double* strength;  // [count]: -log p that a row there has, of faults; 0 where it is usual
   const int64_t* born;     // [count]: rows learned when the answer came
   double memory;           // rows after which an answer has faded to a third
@@ -246,7 +246,7 @@ struct Answers {
   double* asked;           // [room][3 d + 2]: row, step, mean, log p, tie
   int64_t* asked_at;       // [room]: rows learned before each
   uint8_t* said;           // [room]: 0 while it waits
-  int64_t* asked_count;    // all alerts so far
+  int64_t* asked_count;    // [2]: all alerts so far, and rows that answers have kept from being one
 };
 
 // What one call of `density` reads and changes: the state of a detector, learned in place.
@@ -272,6 +272,8 @@ struct Density {
   double* members;           // [rows][9], or null
   double* usual;             // [rows][2][d] means and variances before each row, or null
   Answers answers;
+  int64_t stop_from = -1;  // stop before an alert is learned, from this row on; -1: never
+  int64_t done = 0;        // rows judged and, with a weight, learned
 };
 
 struct Table {

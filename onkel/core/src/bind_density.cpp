@@ -112,9 +112,9 @@ struct Answered {
   int64_t room() const { return whole(asked_at.size()); }
 
   onkel::Answers view(int64_t d) const {
-    require(has(places, count() * 15 * d) && has(radius, count() * 3) && has(strength, count()),
+    require(has(places, count() * 15 * d) && has(radius, count() * 4) && has(strength, count()),
             "the answers do not fit the features");
-    require(has(asked, room() * (3 * d + 2)) && has(said, room()) && has(asked_count, 1) &&
+    require(has(asked, room() * (3 * d + 2)) && has(said, room()) && has(asked_count, 2) &&
                 asked_count.data()[0] >= 0 && memory > 0,
             "the alerts that wait do not fit the features");
     onkel::Answers a{};
@@ -127,9 +127,10 @@ struct Answered {
   }
 };
 
-void density(const onkel::DensityPlan& plan, const State& state, const Answered* answers,
-             const In<double>& x, const In<double>& weight, const Out<double>& out,
-             const Out<double>& members) {
+// Returns how many rows were judged and learned: all, unless it was to stop before an alert.
+int64_t density(const onkel::DensityPlan& plan, const State& state, const Answered* answers,
+                const In<double>& x, const In<double>& weight, const Out<double>& out,
+                const Out<double>& members, int64_t stop_from) {
   onkel::Density s = state.view();
   if (answers) s.answers = answers->view(s.d);
   require(x.ndim() == 2 && whole(x.shape(1)) == s.d, "the rows do not fit the state");
@@ -142,8 +143,10 @@ void density(const onkel::DensityPlan& plan, const State& state, const Answered*
   s.weight = weight.size() ? weight.data() : nullptr;
   s.out = out.data();
   s.members = members.size() ? members.data() : nullptr;
+  s.stop_from = stop_from;
   nb::gil_scoped_release release;
   onkel::current_table().density(plan, s);
+  return s.done;
 }
 
 using Whole = const Out<int64_t>&;
@@ -195,5 +198,5 @@ void bind_density(nb::module_& m) {
            "theta"_a, "judges"_a, "alone"_a, written("asked"), written("asked_at"), written("said"),
            written("asked_count"));
   m.def("density", &density, "plan"_a, "state"_a, "answers"_a.none(), "x"_a, "weight"_a,
-        written("out"), written("members"));
+        written("out"), written("members"), "stop_from"_a = -1);
 }

@@ -225,8 +225,9 @@ struct Machine : Metric {
         apart += c[3 * next + j] * std::fabs(z - c[2 * next + j]);
         more = std::max(more, std::fabs(z) - c[4 * next + j]);
       }
-      far = std::max(far, apart / a.radius[3 * i + k] + more / kOneMore);
+      far = std::max(far, apart / a.radius[4 * i + k] + more / kOneMore);
     }
+    far *= a.radius[4 * i + 3];
     const double age = static_cast<double>(s.whole[onkel::kCountT] - a.born[i]) / a.memory;
     return std::exp(-far * far - age);
   }
@@ -362,12 +363,14 @@ struct Machine : Metric {
     whole(onkel::kCountLateSize) = late.count;
   }
 
-  // The level moves by a small step against its debt, and forgets what lies beyond its limits.
-  void settle_level(bool alert) {
+  // The level moves by a small step against its debt, and forgets what lies beyond its limits. A
+  // row that is no alert for an answer's sake counts as one: others must not take its place.
+  void settle_level(bool alert, bool hushed) {
     ++whole(onkel::kCountJudged);
     whole(onkel::kCountAlerts) += alert;
+    if (hushed) ++s.answers.asked_count[1];
     double& level = *real(onkel::kLevelLogAlpha);
-    level += plan.rate * (plan.nu - (alert ? 1.0 : 0.0));
+    level += plan.rate * (plan.nu - (alert || hushed ? 1.0 : 0.0));
     const double low = std::log(plan.low), high = std::log(plan.high);
     if (level < low) *real(onkel::kLevelForgiven) += low - level, level = low;
     if (level > high) *real(onkel::kLevelUnspent) += level - high, level = high;
@@ -402,11 +405,12 @@ struct Machine : Metric {
   }
 
   // Learn the row that has just been judged; what is like a `fault` stays unknown.
-  void learn(const double* x, double weight, double joined, double score, bool alert, bool fault) {
+  void learn(const double* x, double weight, double joined, double score, bool alert, bool fault,
+             bool hushed) {
     const bool known = ready();
     const bool gross = alert && -score < level() - kGross;
     if (known && !gross && !fault) remember(joined);
-    if (whole(onkel::kCountT) >= plan.warmup) settle_level(alert);
+    if (whole(onkel::kCountT) >= plan.warmup) settle_level(alert, hushed);
     if (fault)
       ;
     else if (alert)
@@ -436,7 +440,7 @@ struct Machine : Metric {
   }
 };
 
-// Judge each row, and learn it if it has a weight above 0.
+// Judge each row, and learn it if it has a weight above 0; see Density::stop_from for where it ends.
 void density(const DensityPlan& plan, Density& s) {
   Machine machine(plan, s);
   if (s.weight || !s.rows) machine.refresh();  // due only in a state that was put together by hand
@@ -452,6 +456,7 @@ void density(const DensityPlan& plan, Density& s) {
     double* part = s.members ? s.members + i * kMembers : unseen;
     machine.judge(row.data(), &joined, &score, part);
     bool fault = false;
+    const double before = score;
     if (s.answers.count && machine.ready()) score = machine.heard(row.data(), score, &fault);
     const double level = machine.level();
     const bool alert = s.whole[onkel::kCountT] >= plan.warmup && -score < level;
@@ -459,9 +464,13 @@ void density(const DensityPlan& plan, Density& s) {
     std::copy_n(said, 4, s.out + i * 4);
     if (s.usual) machine.tell_usual(s.usual + 2 * i * s.d);
     const double weight = s.weight ? std::min(s.weight[i], plan.memory) : 0;
+    s.done = i;
+    if (alert && weight > 0 && s.stop_from >= 0 && i >= s.stop_from) return;
     if (weight > 0 && alert) machine.ask(row.data(), score, part[8]);
-    if (weight > 0) machine.learn(row.data(), weight, joined, score, alert, fault);
+    if (weight > 0)
+      machine.learn(row.data(), weight, joined, score, alert, fault, !alert && -before < level);
   }
+  s.done = s.rows;
 }
 
 }  // namespace

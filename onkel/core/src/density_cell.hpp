@@ -49,8 +49,8 @@ class DensityCell {
     take(recent, head.recent_room);
     Answers& a = k.answers;
     a.count = head.answers, a.room = head.asked_room;
-    take(counts, 3), take(theta, 2), take(a.asked, a.room * (3 * d + 2)), take(a.asked_at, a.room);
-    take(places, a.count * 15 * d), take(radius, a.count * 3), take(strength, a.count);
+    take(counts, 4), take(theta, 2), take(a.asked, a.room * (3 * d + 2)), take(a.asked_at, a.room);
+    take(places, a.count * 15 * d), take(radius, a.count * 4), take(strength, a.count);
     take(born, a.count), take(alert, a.count);
     a.asked_count = counts, a.places = places, a.radius = radius, a.strength = strength;
     a.born = born;
@@ -72,7 +72,7 @@ class DensityCell {
   DensityHead head;
   Density s;
   double* recent;
-  int64_t* counts;  // of alerts, answers, dismissals
+  int64_t* counts;  // of alerts, of rows that answers kept from being one, of answers, dismissals
   double* theta;    // and what its upper limit cut off
   double *places, *radius, *strength;
   int64_t *born, *alert;
@@ -227,12 +227,12 @@ class DensityCells {
     std::copy_n(a.history, from.head.told, b.history),
         std::copy_n(a.ranked, from.head.told, b.ranked);
     std::copy_n(from.recent, from.head.recent_room, to.recent);
-    std::copy_n(from.counts, 3, to.counts), std::copy_n(from.theta, 2, to.theta);
+    std::copy_n(from.counts, 4, to.counts), std::copy_n(from.theta, 2, to.theta);
     const Answers &old = a.answers, &now = b.answers;  // a ring grows before it is full
     std::copy_n(old.asked, old.room * (3 * d + 2), now.asked);
     std::copy_n(old.asked_at, old.room, now.asked_at), std::copy_n(old.said, old.room, now.said);
     std::copy_n(from.places, old.count * 15 * d, to.places);
-    std::copy_n(from.radius, old.count * 3, to.radius);
+    std::copy_n(from.radius, old.count * 4, to.radius);
     std::copy_n(from.strength, old.count, to.strength);
     std::copy_n(from.born, old.count, to.born), std::copy_n(from.alert, old.count, to.alert);
     std::copy_n(a.marks, a.places, b.marks);

@@ -101,8 +101,8 @@ inline bool sound_answers(const DensityCell& at, const Answering& asked) {
   const Answers& a = at.s.answers;
   const int64_t d = at.s.d, t = at.s.whole[kCountT], count = at.counts[0];
   const double most = 2.01 * kLargest, none = std::numeric_limits<double>::infinity();
-  if (!within(at.counts[0], 0, t) || !within(at.counts[1], 0, count) ||
-      !within(at.counts[2], 0, at.counts[1]))
+  if (!within(at.counts[0], 0, t) || !within(at.counts[1], 0, t) ||
+      !within(at.counts[2], 0, count) || !within(at.counts[3], 0, at.counts[2]))
     return false;
   if (a.room < std::min(count, asked.kept) || !within(at.theta, 2, -kMostState, kMostState) ||
       at.theta[1] < 0 || (asked.judges && at.theta[0] > asked.high))
@@ -119,9 +119,9 @@ inline bool sound_answers(const DensityCell& at, const Answering& asked) {
     const double* p = at.places + i * 15 * d;
     fine &= within(p, 3 * d, -most, most) && within(p + 3 * d, 3 * d, 5e-324, none) &&
             within(p + 6 * d, 3 * d, -1e6, 1e6) && within(p + 9 * d, 3 * d, 0, 1.000001) &&
-            within(p + 12 * d, 3 * d, 5e-324, none) && within(at.radius + 3 * i, 3, 5e-324, none) &&
-            within(at.strength + i, 1, 0, 1e6) && within(at.born[i], 0, t) &&
-            within(at.alert[i], 0, t - 1);
+            within(p + 12 * d, 3 * d, 5e-324, none) && within(at.radius + 4 * i, 3, 5e-324, none) &&
+            within(at.radius + 4 * i + 3, 1, 1, 1e9) && within(at.strength + i, 1, 0, 1e6) &&
+            within(at.born[i], 0, t) && within(at.alert[i], 0, t - 1);
     bad += at.strength[i] > 0;
   }
   return fine && bad <= kMostAnswers && a.count - bad <= kMostAnswers;
@@ -169,7 +169,7 @@ inline bool sound_head(const TermHead& h, const TermPlan& plan) {
   const int64_t slots = int64_t{h.panels} * kLanes, room = std::max<int64_t>(h.count, 0) + kAhead;
   const int64_t most = std::max(std::min(plan.limit, int64_t{1} << 40), room) / kLanes * 3 / 2 + 3;
   const bool binary = h.flags & kBinary;
-  return h.version == kTermVersion && within(h.flags, 0, 31) && within(h.t, 1, kMostCounted) &&
+  return h.version == kTermVersion && within(h.flags, 0, 31) && within(h.t, 0, kMostCounted) &&
          within(h.mistakes, 0, h.t) && within(h.columns, 0, 1 << 20) && within(h.panels, 0, most) &&
          within(h.count, 0, std::min(slots, std::min(h.t, plan.cap))) &&
          within(h.head, 0, std::max<int64_t>(slots - 1, 0)) && sound_room(h) &&
@@ -264,8 +264,8 @@ inline bool TermCells<T>::sound(Byte* cell) const {
   if (!sound_head(h, plan) || TermArrays<T>(plan, h, nullptr).size != h.size) return false;
   const TermArrays<T> a(plan, h, cell);
   const bool clocked = std::isfinite(plan.duration);
-  if (clocked ? !(std::isfinite(h.clock) && h.refreshed <= h.clock)
-              : !(std::isnan(h.clock) && std::isnan(h.refreshed)))
+  const bool none = std::isnan(h.clock) && std::isnan(h.refreshed);  // of rows of weight 0, too
+  if (clocked ? !(std::isfinite(h.clock) && h.refreshed <= h.clock) && !(none && h.t == 0) : !none)
     return false;
   if (task != kClassification && h.columns < 1) return false;
   if (task == kNovelty && h.columns != 1) return false;

@@ -13,7 +13,6 @@ from onkel.alerting import RecentScores
 from onkel.core import cells, compiled
 from onkel.core.answers import Answers
 from onkel.core.density import DensityState, sixteens
-from onkel.core.density_table import Count
 from onkel.estimators.density_detector import Detector
 from onkel.learner import Densities
 
@@ -93,7 +92,7 @@ class PackedDensities:
             **recent_head(model.recent_), "asked_room": len(answers.asked_at),
             "answers": len(answers.born),
         }  # fmt: skip
-        counts = [int(answers.asked_count[0]), answers.answered, answers.dismissed]
+        counts = [*answers.asked_count.tolist(), answers.answered, answers.dismissed]
         own = {"asked_counts": counts, "theta": [answers.theta, answers.unspent]}
         given = {name: getattr(answers, name) for name in ANSWERS}
         fields = {**vars(state), **given, **own, "recent": model.recent_.values}
@@ -108,8 +107,8 @@ def _answers(blank: Answers, found: dict[str, Any]) -> Answers:
     counts, theta = found.pop("asked_counts").tolist(), found.pop("theta").tolist()
     given = {name: found.pop(name) for name in ANSWERS}
     return replace(
-        blank, **given, asked_count=np.array(counts[:1], np.int64), answered=counts[1],
-        dismissed=counts[2], theta=theta[0], unspent=theta[1],
+        blank, **given, asked_count=np.array(counts[:2], np.int64), answered=counts[2],
+        dismissed=counts[3], theta=theta[0], unspent=theta[1],
     )  # fmt: skip
 
 
@@ -135,15 +134,15 @@ def recent_of(size: int, head: Any, found: dict[str, Any]) -> RecentScores:
 
 def _state(empty: DensityState, head: Any, found: dict[str, Any]) -> DensityState:
     """Return a detector's state; places come in sixteens, and those without a term hold nothing."""
-    n = found["whole"]
+    told = sixteens(head["told"])
     places, late = sixteens(head["places"]), sixteens(head["late_places"])
     state = {f.name: getattr(empty, f.name) for f in fields(empty)}
     d = len(found["last"])
     kept = {
         "raw": _longer(found["raw"], 1, places), "late_raw": _longer(found["late_raw"], 0, late),
         "marks": _longer(found["marks"], 0, places),
-        "history": _longer(found["history"], 0, sixteens(n[Count.HISTORY])),
-        "ranked": _longer(found["ranked"], 0, sixteens(n[Count.HISTORY])),
+        "history": _longer(found["history"], 0, told),
+        "ranked": _longer(found["ranked"], 0, told),
     }  # fmt: skip
     if not head["settled"]:
         f4 = np.float32

@@ -248,7 +248,6 @@ class PackedTerms:
                 found["warm"] = model.warm_
         elif self.task == "regression":
             flags |= cells.ONE_TARGET * model._flat
-            self.flat = model._flat
         else:
             flags |= cells.BINARY * model._classes.binary
             head, found = self._classes_of(model, head, found)

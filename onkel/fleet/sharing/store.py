@@ -67,16 +67,21 @@ class Shared:
         weight = inputs.weights_of(call.how.get("sample_weight"), len(call))
         asked, call.output = call.output, "verdict"
         own = _verdicts(self.inner.learn(call))
-        Z = self.usual.followed(call.numbers, X, weight > 0)
-        fleet, ready = self._said(Z, weight)
+        Z, known = self.usual.followed(call.numbers, X, weight > 0)
+        fleet, ready = self._said(Z, weight, known)
         return self._followed(own, fleet, weight > 0, ready).answer(asked, tells_p=True)
 
-    def _said(self, Z: Array, weight: Array) -> tuple[Array, Array]:
-        """Return log p of rows by the fleet's detector, which learns them, and if it knows any."""
-        before = getattr(self.common, "t_", 0)
-        said = self.common.predict_then_learn(Z, output="score", sample_weight=weight)
-        live = weight > 0
-        return said, before + np.cumsum(live) - live >= self.common.warmup_
+    def _said(self, Z: Array, weight: Array, known: Array) -> tuple[Array, Array]:
+        """Return log p of rows by the fleet's detector, and if it knows any by then.
+
+        It learns the rows that came when something was `known` of keys.
+        """
+        said, live = np.zeros(len(Z)), (weight > 0) & known
+        ready = getattr(self.common, "t_", 0) + np.cumsum(live) - live >= self.young
+        if known.any():
+            how = {"output": "score", "sample_weight": weight[known]}
+            said[known] = self.common.predict_then_learn(Z[known], **how)
+        return said, ready
 
     def _followed(self, own: Verdicts, fleet: Array, live: Array, ready: Array) -> Verdicts:
         """Return the verdicts on rows, young ones ranked among those of their age."""

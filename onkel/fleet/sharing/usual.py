@@ -49,7 +49,9 @@ class Usual:
     --------
     >>> usual, rng = Usual(1, 1e4), np.random.default_rng(0)
     >>> numbers, level = np.arange(4000) % 40, np.arange(40.0)[:, None]
-    >>> z = usual.followed(numbers, rng.normal(size=(4000, 1)) + level[numbers])
+    >>> z, known = usual.followed(numbers, rng.normal(size=(4000, 1)) + level[numbers])
+    >>> int(np.argmax(known))
+    1280
     >>> bool(abs(z[2000:].std() - 1) < 0.1)
     True
     >>> usual.center.round(0), np.sqrt(usual.between).round(0)
@@ -111,22 +113,27 @@ class Usual:
 
     # -- following -------------------------------------------------------------------------------
 
-    def followed(self, numbers: Array, X: Array, live: Array | None = None) -> Array:
-        """Return the same, each row before it is taken in; those not `live` are not."""
+    def followed(self, numbers: Array, X: Array, live: Array | None = None) -> tuple[Array, Array]:
+        """Return the same, each row before it is taken in; those not `live` are not.
+
+        Beside it, whether anything was known of keys by then. Before that a young key has but its
+        first few rows, by which the next one may lie any number of spreads away.
+        """
         self.make_room(int(numbers.max(initial=-1)) + 1)
         live = np.ones(len(numbers), bool) if live is None else live
-        Z, at = np.zeros(X.shape), 0
+        Z, known, at = np.zeros(X.shape), np.zeros(len(X), bool), 0
         ends = self.rows + np.cumsum(live)
         while at < len(numbers):
             stop = int(np.searchsorted(ends, PERIOD)) + 1
             part = slice(at, min(stop, len(numbers)))
+            known[part] = self.told >= FEW
             Z[part] = self._piece(numbers[part], X[part], live[part])
             self.rows += int(np.count_nonzero(live[part]))
             at = part.stop
             if self.rows >= PERIOD:
                 self._settle()
                 ends -= PERIOD
-        return Z
+        return Z, known
 
     def _piece(self, numbers: Array, X: Array, live: Array) -> Array:
         """Follow rows up to the end of a period: the first row of each key, then the second."""

@@ -41,8 +41,11 @@ def merged_densities(
     whole = first.copy()
     whole.state = state
     rows = int(state.whole[Count.T])
+    hushed = sum(int(a.answers.asked_count[1]) for a in learners)
+    if start is not None:
+        hushed -= (len(learners) - 1) * int(start.answers.asked_count[1])
     whole.answers = first.answers.joined(
-        [a.answers for a in learners[1:]], [max(rows - a.t, 0) for a in learners]
+        [a.answers for a in learners[1:]], [max(rows - a.t, 0) for a in learners], hushed
     )
     settle(plan, state)
     before = sum(a.size for a in learners)

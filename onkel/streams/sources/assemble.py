@@ -42,14 +42,15 @@ def assemble(
     rules = rules or Rules()
     found: dict[str, tuple[list[Any], dict[int, str]]] = {
         role: _column(cells.others[role], _reader(role, schema))
-        for role in ("target", "time", "key") if role in cells.others
+        for role in ("target", "time", "key", "id") if role in cells.others
     }  # fmt: skip
     found |= {
         feature_role(c.name): _feature(cells.others[feature_role(c.name)], c) for c in schema.others
     }
     failed = {i: why for column, reasons in found.values() for i, why in reasons.items()}
     if not rules.gaps:
-        failed |= {**_no_times(found, schema), **_gaps(cells.X, schema)}
+        gaps, answers = {**_no_times(found, schema), **_gaps(cells.X, schema)}, _answers(found)
+        failed |= {i: why for i, why in gaps.items() if i not in answers}
     if rules.ordered and "time" in found:
         failed |= _late(found["time"][0], failed, position)
     bad = sorted([*cells.bad, *((cells.good[i], why) for i, why in failed.items())])
@@ -63,7 +64,7 @@ def assemble(
         position=position, y=y, known=known,
         time=np.array(columns["time"], float) if "time" in columns else None,
         stamps=[cells.others["time"][i] for i in keep] if "time" in columns else None,
-        keys=columns.get("key"), others=_others(columns, schema),
+        keys=columns.get("key"), ids=columns.get("id"), others=_others(columns, schema),
         bad=[Bad(first + i, numbers[i], why, beginning(texts[i])) for i, why in bad],
         lines=numbers, texts=texts,
     )  # fmt: skip
@@ -83,6 +84,17 @@ def _no_times(found: dict[str, Any], schema: Schema) -> dict[int, str]:
         for c in schema.others if c.kind == "time"
         for i, time in enumerate(found[feature_role(c.name)][0]) if time != time
     }  # fmt: skip
+
+
+def _answers(found: dict[str, Any]) -> set[int]:
+    """Return the rows that may be the target of an earlier row, whose numbers they need not have.
+
+    What none is will be refused by the model, as it lacks a number.
+    """
+    if "id" not in found or "target" not in found:
+        return set()
+    cells = found["target"][0]
+    return {i for i, target in enumerate(cells) if target is not None and target == target}
 
 
 def _late(times: list[Any], failed: dict[int, str], position: dict[str, Any]) -> dict[int, str]:
@@ -122,8 +134,8 @@ def _reader(role: str, schema: Schema) -> Callable[[Any], Any]:
     name, kind, dates = schema.columns[at].name, schema.columns[at].kind, schema.columns[at].dates
     if role == "time":
         return lambda cell: values.seconds(cell, name, dates)
-    if role == "key":
-        return lambda cell: values.key(cell, name)
+    if role in ("key", "id"):
+        return lambda cell: values.key(cell, name, role)
     words = frozenset(schema.roles.missing_labels)
     if schema.roles.labels:
         return lambda cell: values.label(cell, kind == "whole", name, words)

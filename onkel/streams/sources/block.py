@@ -56,7 +56,7 @@ class Block:
     keys: list[str] | None = None
     bad: list[Bad] = field(default_factory=list)
     ids: list[str] | None = None
-    """Stable names of the rows, where a source has such (brokers)."""
+    """Stable names of the rows, where a source has such (brokers), or a column of ids."""
     lines: list[int] = field(default_factory=list)
     """Line numbers of all `count` rows, and how they were written, for those that are refused."""
     texts: list[bytes] = field(default_factory=list)

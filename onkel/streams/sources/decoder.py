@@ -32,7 +32,7 @@ class Cells:
     good: list[int]
     X: Array
     others: dict[str, list[Any]]
-    """By role: target, time, key; of features that are no numbers by `feature_role`."""
+    """By role: target, time, key, id; of features that are no numbers by `feature_role`."""
     bad: list[tuple[int, str]]
 
 
@@ -48,7 +48,7 @@ class Wanted:
     @classmethod
     def of(cls, schema: Schema) -> Wanted:
         """Return what a schema asks for."""
-        places = {role: schema.at(role) for role in ("target", "time", "key")}
+        places = {role: schema.at(role) for role in ("target", "time", "key", "id")}
         others = {role: at for role, at in places.items() if at is not None}
         at = {name: j for j, name in enumerate(schema.names)}
         others |= {feature_role(c.name): at[c.name] for c in schema.others}

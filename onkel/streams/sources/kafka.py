@@ -93,7 +93,8 @@ class Kafka(Source):
         position = {"row": self._row, "offsets": self._offsets, **self._clock}
         cells = self._decoder.decode(values, self._wanted)
         block = assemble(first, cells, self.schema, offsets, values, position, self._rules)
-        block.ids = [self._name(messages[row - first]) for row in block.rows.tolist()]
+        if block.ids is None:
+            block.ids = [self._name(messages[row - first]) for row in block.rows.tolist()]
         self._clock = {k: v for k, v in position.items() if k == "clock"}
         return block
 

@@ -64,6 +64,8 @@ class Roles:
     """Columns whose kind is given: "number", "category", "boolean", "time", "text", "ignore"."""
     decimal: str | None = None
     """What stands before decimals, a point or a comma; None: as the first rows tell."""
+    id: str | None = None
+    """The column under whose values rows wait for their targets."""
     series: bool = False
     """Whether the rows are to become a series: numbers alone are learned from then."""
 
@@ -75,7 +77,7 @@ class Roles:
     @property
     def named(self) -> frozenset[str]:
         """All columns that someone has named."""
-        one = [n for n in (self.target, self.time, self.key) if n is not None]
+        one = [n for n in (self.target, self.time, self.key, self.id) if n is not None]
         return frozenset((*one, *self.ignore, *self.columns, *(n for n, _ in self.types)))
 
 
@@ -250,6 +252,7 @@ def check_names(names: Sequence[str], roles: Roles) -> None:
             f"Columns must have names of their own; there are several {twice[:SHOWN]!r}."
         )
     wanted = [("--target", roles.target), ("--time", roles.time), ("--key", roles.key)]
+    wanted.append(("--id", roles.id))
     wanted += [("--ignore", n) for n in roles.ignore] + [("--columns", n) for n in roles.columns]
     wanted += [("--types", n) for n, _ in roles.types]
     for option, name in wanted:
@@ -312,7 +315,9 @@ class _Role:
     """Gives a column its role."""
 
     def __init__(self, roles: Roles) -> None:
-        self._named = {roles.target: "target", roles.time: "time", roles.key: "key"}
+        self._named = {
+            roles.target: "target", roles.time: "time", roles.key: "key", roles.id: "id",
+        }  # fmt: skip
         ignored = (n for n, kind in roles.types if kind == "ignore")
         self._ignore, self._only = frozenset((*roles.ignore, *ignored)), frozenset(roles.columns)
 

@@ -221,9 +221,11 @@ def plain(value: Any, column: str) -> Any:
     raise BadRow(f"column {column!r}: {_kind_of(value)} where a text was expected")
 
 
-def key(value: Any, column: str = "?") -> str:
-    """Return what a row's model is called; every row needs one."""
+def key(value: Any, column: str = "?", what: str = "key") -> str:
+    """Return what a row's model is called, or under which id it waits; every row needs one."""
     found = None if value is None else _text(value, column)
     if not found:
-        raise BadRow(f"column {column!r}: no key")
+        raise BadRow(f"column {column!r}: no {what}")
+    if what == "id" and len(found) > LONGEST_LABEL:
+        raise BadRow(f"column {column!r}: an id has up to {LONGEST_LABEL} characters")
     return found

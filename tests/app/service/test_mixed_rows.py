@@ -220,7 +220,7 @@ def test_an_alert_on_the_page_has_its_reason(service, client):
     for seed in range(4):
         client.ok("POST", "/models/alerts/learn", {"X": flights(100, seed)})
     watched = service.engine.watch._watched[service.engine.slot("alerts").spec.id]
-    watched.copies._next = watched.reasons._next = 0.0
+    watched.reasons._next = 0.0
     client.ok("POST", "/models/alerts/learn", {"X": flights(1, 5)})
     watched.reasons._next = 0.0
     told = client.ok("POST", "/models/alerts/predict-then-learn", {"X": [NEW]})

@@ -285,6 +285,7 @@ def test_rate_limit(tmp_path):
 def test_predictions_are_answered_while_much_is_learned(service):
     X = np.random.default_rng(6).normal(size=(500, 3)).tolist()
     stop, sent = threading.Event(), []
+    service.client.ok("POST", "/models/det/learn", {"X": X})  # nothing learned, nothing predicted
 
     def pour():
         other = Client(service.url)

@@ -21,8 +21,8 @@ def test_fuzz(tmp_path, rng):
     with served(tmp_path, seconds=20.0, models=8, model_bytes=2**20, classes=20) as one:
         client = one.client
         kept = np.random.default_rng(0).normal(size=(50, 2))
-        for name, kind in (("kept", "NoveltyDetector"), ("prey", "KernelClassifier")):
-            client.ok("POST", "/models", {"name": name, "kind": kind})
+        client.ok("POST", "/models", {"name": "kept", "kind": "NoveltyDetector"})
+        client.ok("POST", "/models", {"name": "prey", "kind": "KernelClassifier", "pending": 50})
         client.ok("POST", "/models/kept/learn", {"X": kept.tolist()})
         before = client.send("GET", "/models/kept/file")[2]
         statuses = attack(one, rng)
@@ -30,9 +30,9 @@ def test_fuzz(tmp_path, rng):
         assert max(statuses) < 500, statuses
         assert_free(one)
         assert client.send("GET", "/models/kept/file")[2] == before
-        alive = {s.spec.name: files.dumps(s.estimator) for s in one.engine.slots()}
+        alive = {s.spec.name: files.dumps(s.model) for s in one.engine.slots()}
     with served(tmp_path) as again:
-        assert {s.spec.name: files.dumps(s.estimator) for s in again.engine.slots()} == alive
+        assert {s.spec.name: files.dumps(s.model) for s in again.engine.slots()} == alive
 
 
 def test_answers_that_fit_and_that_do_not(tmp_path, rng):
@@ -73,7 +73,8 @@ def test_what_cannot_be_kept_on_every_route(tmp_path, rng):
     with served(tmp_path, seconds=20.0, waiting=3, models=8, classes=20) as one:
         client = one.client
         for name, kind in KINDS.items():
-            client.ok("POST", "/models", {"name": name, "kind": kind})
+            more = {"pending": 50} if name == "late" else {}
+            client.ok("POST", "/models", {"name": name, "kind": kind, **more})
         document = client.ok("GET", "/openapi.json")
         fuzzer, refused, keys = Fuzzer(document, rng), {}, map(str, itertools.count())
         for _ in range(size(3, 20)):
@@ -95,21 +96,21 @@ def test_what_cannot_be_kept_on_every_route(tmp_path, rng):
             client.ok("POST", f"/models/{name}/learn", good, Idempotency_Key=key)
 
 
-KINDS = {
-    "det": "NoveltyDetector",
-    "self": "Detector",
-    "reg": "KernelRegressor",
-    "clf": "LinearClassifier",
-}
+KINDS = {"det": "NoveltyDetector", "self": "Detector", "reg": "KernelRegressor",
+         "clf": "LinearClassifier", "late": "KernelClassifier"}  # fmt: skip
 GOOD = {
     "Batch": {"X": [[1.0, 2.0]], "y": [1.0], "sample_weight": [1.0], "classes": [1.0, 2.0],
-              "keys": ["a"]},
+              "keys": ["a"], "ids": ["a"]},
+    "Labels": {"ids": ["a", 3], "y": [1.0, 2.0], "sample_weight": [1.0, 1.0], "time": [1.0, 1.0]},
     "Line": {"x": [1.0, 2.0], "y": 1.0, "weight": 1.0, "key": "a"},
     "Question": {"x": [1.0, 2.0], "top": 5, "key": 3},
     "Forget": {"keys": ["a", 3]},
     "Feedback": {"answers": [{"id": 7, "answer": "usual", "key": "a"},
                              {"id": "8", "answer": "fault", "key": 3}]},
+    "Replay": {"X": [[1.0, 2.0], [3.0, 4.0]], "settings": [{"nu": 0.1, "recent": 5}], "gap": 5,
+               "time": [1.0, "2026-10-01"], "keys": ["a", 3]},
     "Create": {"name": "new", "kind": "KernelClassifier", "features": ["a"],
+               "pending": 50, "ask": 0.1,
                "parameters": {"kernel": {"name": "gaussian", "gamma": 0.5}, "recent": 5,
                               "class_weight": {"a": 2.0}}},
 }  # fmt: skip
@@ -132,7 +133,9 @@ def spoiled_body(fuzzer, operation, value):
     kind = fuzzer.pick([*content])
     if "schema" not in content[kind]:
         return value, kind
-    good = GOOD[content[kind]["schema"]["$ref"].rpartition("/")[2]]
+    schema = content[kind]["schema"]
+    schema = fuzzer.pick(schema["anyOf"]) if "anyOf" in schema else schema
+    good = GOOD[schema["$ref"].rpartition("/")[2]]
     data = json.dumps(good).encode()
     pattern = rb"-?\d[\d.e+-]*" if value in NUMBERS else rb'"[^"\\]*"'
     at = fuzzer.pick([*re.finditer(pattern, data)])

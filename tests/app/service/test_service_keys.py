@@ -194,3 +194,35 @@ def test_large_fleets_are_not_written_at_every_snapshot(tmp_path, rng, monkeypat
     with served(tmp_path / "s") as again:
         assert again.client.send("GET", "/models/m/file")[2] == before
         assert again.client.ok("GET", "/health")["status"] == "ok"
+
+
+def test_keys_that_drift_are_told(one, rng):
+    client = one.client
+    for shift in (0.0, 0.0, 0.0, 4.0):
+        keys, X = ["a"] * 100 + ["b"] * 100, rng.normal(size=(200, 2))
+        X[180:] += shift  # the latest of b
+        client.ok("POST", "/models/pumps/learn", {"keys": keys, "X": X.tolist()})
+    told = client.ok("GET", "/models/pumps/keys?by=drift")
+    assert told["keys_drifting"] == 1
+    assert [row["key"] for row in told["rows_told"]] == ["b", "a"]
+    assert told["rows_told"][0]["drift"] > 1.5 > told["rows_told"][1]["drift"]
+
+
+def test_a_forgotten_key_is_not_in_the_table(one, rng):
+    client = one.client
+    keys, X = rows(rng)
+    client.ok("POST", "/models/pumps/learn", {"keys": keys, "X": X.tolist()})
+    client.ok("POST", "/models/pumps/forget", {"keys": ["pump 2", "never heard"]})
+    told = client.ok("GET", "/models/pumps/keys")
+    assert sorted(row["key"] for row in told["rows_told"]) == ["pump 0", "pump 1", "pump 3"]
+    assert told["keys"] == 3 and told["rows"] == sum(key != "pump 2" for key in keys)
+
+
+def test_alerts_of_keys_have_a_reason(one, rng):
+    client = one.client
+    for _ in range(3):
+        keys, X = rows(rng)
+        client.ok("POST", "/models/pumps/learn", {"keys": keys, "X": X.tolist()})
+    client.ok("POST", "/models/pumps/learn", {"keys": ["pump 1"], "X": [[0.0, 30.0]]})
+    found = one.engine.watch.board.changes("pumps")
+    assert "level 30.0" in found["alerts"][-1]["sentence"]

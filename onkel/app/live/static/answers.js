@@ -9,10 +9,10 @@ window.Answers = (() => {
 
   async function send(a, answer) {
     const model = encodeURIComponent(Page.latest().model);
-    const body = {id: a.id, answer};
-    if (Page.service() && a.key !== undefined) body.key = a.key;
+    const key = Page.service() && a.key !== undefined ? `, "key": ${a.whole ? a.key : JSON.stringify(a.key)}` : "";
+    const body = `{"id": ${JSON.stringify(a.id)}, "answer": "${answer}"${key}}`;  /* whole keys have up to 64 bits */
     const path = Page.service() ? `/models/${model}/feedback` : `/live/${model}/feedback`;
-    const reply = await fetch(path, {method: "POST", body: JSON.stringify(body),
+    const reply = await fetch(path, {method: "POST", body,
       headers: {...Page.headers(), "Content-Type": "application/json"}});
     if (!reply.ok) throw new Error((await reply.json()).error.message);
   }

@@ -4,12 +4,12 @@
 const Keys = (() => {
   const $ = (id) => document.getElementById(id);
   const COUNT = 20, PERIOD = 2000;
-  let model = "", keyed = false, start = 0, one = null, busy = false, source = null, rare = false;
+  let model = "", keyed = false, start = 0, one = null, busy = false, again = false, source = null, rare = false;
 
   const show = (id, on) => { $(id).hidden = !on; };
   const address = () => {
     const asked = new URLSearchParams({model});
-    if (one !== null) { asked.set("key", String(one)); if (typeof one === "number") asked.set("kind", "number"); }
+    if (one !== null) { asked.set("key", one.text); if (one.whole) asked.set("kind", "number"); }
     history.replaceState(null, "", `?${asked}`);
   };
 
@@ -19,7 +19,7 @@ const Keys = (() => {
     keyed = false;
     start = 0;
     const key = asked.get("model") === name ? asked.get("key") : null;
-    one = key === null ? null : asked.get("kind") === "number" ? Number(key) : key;
+    one = key === null ? null : {text: key, whole: asked.get("kind") === "number"};
     show("keys-card", false);
     show("key-card", false);
   }
@@ -40,6 +40,7 @@ const Keys = (() => {
   }
 
   async function refresh() {
+    again = busy;
     if (!keyed || busy || document.hidden) return;
     busy = true;
     try {
@@ -47,6 +48,7 @@ const Keys = (() => {
     } finally {
       busy = false;
     }
+    if (again) refresh(); // something else was asked for meanwhile
   }
 
   /* -- the table ------------------------------------------------------------------------------ */
@@ -56,8 +58,8 @@ const Keys = (() => {
   function line(row) {
     const tr = document.createElement("tr"), name = document.createElement("th"), button = document.createElement("button");
     button.type = "button";
-    button.textContent = row.key === "" ? "(empty)" : String(row.key);
-    button.addEventListener("click", () => open(row.key));
+    button.textContent = row.text === "" ? "(empty)" : row.text;
+    button.addEventListener("click", () => open(row));
     name.scope = "row";
     name.append(button);
     tr.append(name);
@@ -83,7 +85,7 @@ const Keys = (() => {
     show("key-card", false);
     $("keys-words").textContent = `${Page.number(found.keys)} keys were heard since this page began; ${Page.number(found.keys_with_alerts)} had alerts, `
       + `${Page.number(found.keys_unusual)} are unusual now, ${Page.number(found.keys_drifting)} drift. `
-      + "“Rows of late” is how rare the latest ten rows of a key are, on the mean, by its own past.";
+      + "“Latest rows” is how rare the latest ten rows of a key are, on the mean, by its own past.";
     if (!$("keys").contains(document.activeElement)) $("keys").replaceChildren(...found.rows_told.map(line));
     const last = Math.min(start + COUNT, found.found);
     $("keys-place").textContent = found.found ? `${Page.number(start + 1)} to ${Page.number(last)} of ${Page.number(found.found)}` : "no such key";
@@ -93,8 +95,8 @@ const Keys = (() => {
 
   /* -- one key -------------------------------------------------------------------------------- */
 
-  function open(key) {
-    one = key;
+  function open(row) {
+    one = {text: row.text, whole: row.whole}; // a whole number may have more bits than a browser's
     source = null;
     address();
     refresh();
@@ -110,7 +112,7 @@ const Keys = (() => {
   function tiles(found) {
     const percent = (v) => v === null || v === undefined ? "–" : `${Number((100 * v).toPrecision(3))} %`;
     const list = [["rows learned", Page.number(found.t)], ["alerts, this run", Page.number(found.alerts ?? 0)],
-      ["rows of late", found.unusual === undefined ? "–" : usual(found.unusual)],
+      ["latest rows", found.unusual === undefined ? "–" : usual(found.unusual)],
       ["drift, in spreads", Page.number(found.drift, 2)], ["rate promised", percent(found.rate_promised)],
       ["rate realised", percent(found.rate_realised)], ["terms stored", Page.number(found.terms)]];
     $("key-tiles").replaceChildren(...list.map(([name, value]) => {
@@ -122,20 +124,26 @@ const Keys = (() => {
     }));
   }
 
+  function young(found) {
+    if (found.t >= (found.warmup ?? 0)) return "";
+    const rows = `${Page.number(found.warmup)} rows of a key`;
+    return found.shares ? `Before ${rows} its alerts are found with what is usual among all keys; the scores below are its own model's, which alerts from then on. `
+      : `No alert is shown before ${rows}. `;
+  }
+
   async function detail() {
-    const asked = {key: String(one)};
-    if (typeof one === "number") asked.kind = "number";
+    const asked = {key: one.text};
+    if (one.whole) asked.kind = "number";
     const found = await get("key", asked);
     if (one === null) return;
     show("keys-card", false);
     show("key-card", true);
-    $("key-title").textContent = `Key ${one === "" ? "(empty)" : one}`;
+    $("key-title").textContent = `Key ${one.text === "" ? "(empty)" : one.text}`;
     if (!found) {
       $("key-words").textContent = "This key is not known.";
       return;
     }
-    const warm = found.t < (found.warmup ?? 0) ? `No alert is shown before ${Page.number(found.warmup)} rows of a key. ` : "";
-    $("key-words").textContent = warm + (found.rate_in_words || "") + " Below: its latest scores, the newest on the right, and the level of an alert.";
+    $("key-words").textContent = young(found) + (found.rate_in_words || "") + " Below: its latest scores, the newest on the right, and the level of an alert.";
     tiles(found);
     draw(found);
     $("key-inputs").replaceChildren(...(found.inputs || []).map((r) => {
@@ -146,7 +154,7 @@ const Keys = (() => {
       line.append(name, cell);
       return line;
     }));
-    const own = ((Page.latest() || {}).alerts || []).filter((a) => a.key === one).reverse();
+    const own = ((Page.latest() || {}).alerts || []).filter((a) => a.key === one.text && Boolean(a.whole) === one.whole).reverse();
     show("key-alerts-none", !own.length);
     $("key-alerts").replaceChildren(...own.map((a) => {
       const item = document.createElement("li"), place = document.createElement("b"), why = document.createElement("span");

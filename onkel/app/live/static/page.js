@@ -87,6 +87,8 @@
     const n = found.numbers, flip = task === "regression";
     const rate = (v) => v === null || v === undefined ? v : flip ? 1 - v : v;
     const list = [["examples", number(found.t)], ["examples per second", number(found.speed)]];
+    $("terms-card").hidden = found.keyed;
+    $("drift-card").classList.toggle("wide", found.keyed);
     list.push(found.keyed ? ["keys", number(n.keys)] : ["terms stored", number(n.terms)]);
     if (task === "classification") list.push(["mistakes", number(n.mistakes), "mark"], ["share of mistakes", percent(n.realised)]);
     else if (n.promised !== null && n.promised !== undefined) {

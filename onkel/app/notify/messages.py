@@ -1,0 +1,168 @@
+"""What is sent: one message for an alert, and its bodies."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+FORMATS = ("json", "alertmanager")
+MOST_FEATURES = 256
+"""Values of a row that are sent with its alert; of more it is said how many were left out."""
+LONGEST = 1000
+"""Characters of one of them."""
+ALERT, INCIDENT = "alert", "incident"
+"""Kinds of messages; those who make incidents send them in the same way."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """One thing that somebody should hear of.
+
+    Parameters
+    ----------
+    id : str
+        The same however often it is sent, and no other message's.
+    kind : str
+        "alert", or "incident".
+    source : str
+        Whose it is: the name of a run's source, or of a service's model.
+    seen : float
+        When, in seconds since 1970.
+    facts : dict
+        What there is to know; JSON-ready.
+
+    Examples
+    --------
+    >>> message = Message("f00", ALERT, "pump.csv", 0.0, {"row": 7, "why": "level 9 is new"})
+    >>> json.loads(body_of(message, "json"))["seen"]
+    '1970-01-01T00:00:00.000Z'
+    >>> Message.from_text(message.to_text()) == message
+    True
+    """
+
+    id: str
+    kind: str
+    source: str
+    seen: float
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def to_text(self) -> str:
+        """Return the message as an outbox keeps it."""
+        return json.dumps(vars(self))
+
+    @classmethod
+    def from_text(cls, text: str) -> Message:
+        """Return the message that `to_text` has written."""
+        return cls(**json.loads(text))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything under its name, as it is sent."""
+        about = {"id": self.id, "kind": self.kind, "source": self.source, "seen": iso(self.seen)}
+        return {**about, **self.facts}
+
+
+def id_of(run: str, kind: str, name: str) -> str:
+    """Return the id of what is called `name` in a run: the same whenever it is made again.
+
+    Examples
+    --------
+    >>> id_of("a", "alert", "7") == id_of("a", "alert", "7") != id_of("b", "alert", "7")
+    True
+    """
+    text = "\n".join((run, kind, name)).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, digest_size=16).hexdigest()
+
+
+def alert_of(run: str, source: str, name: str, seen: float, facts: Mapping[str, Any]) -> Message:
+    """Return the message of an alert.
+
+    Parameters
+    ----------
+    run : str
+        Tells apart what has the same name elsewhere.
+    source : str
+        Whose alert it is.
+    name : str
+        The alert's own, its ``alert_id``.
+    seen : float
+        When.
+    facts : mapping
+        Row, score and so on.
+    """
+    given = {"alert_id": name, **facts}
+    known = {key: plain(value) for key, value in given.items() if value is not None}
+    return Message(id_of(run, ALERT, name), ALERT, source, seen, known)
+
+
+def features_of(names: list[str], values: list[Any]) -> dict[str, Any]:
+    """Return a row's values by their names; how many were left out, if there are many.
+
+    Examples
+    --------
+    >>> features_of(["level", "state"], [float("nan"), "on"])
+    {'features': {'level': None, 'state': 'on'}}
+    """
+    pairs = zip(names[:MOST_FEATURES], values[:MOST_FEATURES], strict=True)
+    found: dict[str, Any] = {"features": {name: plain(value) for name, value in pairs}}
+    left = len(names) - MOST_FEATURES
+    return {**found, "features_left_out": left} if left > 0 else found
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON knows it; a number that is none becomes None."""
+    if isinstance(value, dict):
+        return {str(name): plain(one) for name, one in value.items()}
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    return str(value).encode("utf-8", "backslashreplace").decode()[:LONGEST]
+
+
+def iso(seconds: float) -> str:
+    """Return a time as RFC 3339 has it.
+
+    Examples
+    --------
+    >>> iso(1700000000.5)
+    '2023-11-14T22:13:20.500Z'
+    """
+    found = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+    return found.removesuffix("+00:00") + "Z"
+
+
+def body_of(message: Message, form: str) -> bytes:
+    """Return what is sent: the message itself, or what Alertmanager's API takes."""
+    found: Any = message.to_dict()
+    if form == "alertmanager":
+        found = [_alertmanager(message)]
+    return json.dumps(found, allow_nan=False).encode("ascii")
+
+
+def _alertmanager(message: Message) -> dict[str, Any]:
+    """Return an alert of Alertmanager.
+
+    What it is known by there (its labels) is the source and the key: alerts of one of them that
+    follow each other are one that goes on. All else is told in its annotations.
+    """
+    facts = message.facts
+    labels = {"alertname": f"onkel_{message.kind}", "source": message.source}
+    if "key" in facts:
+        labels["key"] = str(facts["key"])
+    told = {n: _said(v) for n, v in message.to_dict().items() if n not in ("kind", "source", "key")}
+    summary = facts.get("why") or f"{message.kind} of {message.source}"
+    annotations = {"summary": str(summary), **told}
+    # An empty label is none to Alertmanager.
+    named = {name: value or "-" for name, value in labels.items()}
+    return {"labels": named, "annotations": annotations, "startsAt": iso(message.seen)}
+
+
+def _said(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,233 @@
+"""``onkel replay``: from a state and settings to a comparison."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from onkel.app.errors import OutputProblem, RunError, SourceProblem, StateProblem, UsageProblem
+from onkel.app.replay import lanes, told
+from onkel.app.replay.compare import GAP, Outcome, described
+from onkel.app.replay.past import PIPE, Input, Past, input_of, look
+from onkel.app.replay.since import Since
+from onkel.app.replay.variants import Variant, asked, variants
+from onkel.app.replay.written import Told, first_difference
+from onkel.app.run.settings import memory_of
+from onkel.app.telling import say, tell
+from onkel.nearest import did_you_mean
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be replayed, and from where on it is compared."""
+
+    changes: Sequence[dict[str, Any]] = ()
+    since: Since = field(default_factory=Since)
+    keys: frozenset[str] | None = None
+    gap: int = GAP
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What came of it."""
+
+    past: Past
+    input: Input
+    asked: Asked
+    outcomes: list[Outcome]
+    """The run's own settings first."""
+    differs: int | None = None
+    """The first row at which those settings gave other alerts than the run's output has."""
+    compared: bool = False
+    """Whether there was an output to compare with."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return everything, JSON-ready."""
+        output = "same" if self.compared else "unknown"
+        keys = self.asked.keys
+        return {
+            "format": told.FORMAT, "state": str(self.past.folder), "source": self.input.name,
+            "rows": self.past.rows, "since": self.asked.since.text,
+            "keys": None if keys is None else sorted(keys), "gap": self.asked.gap,
+            "checksum": self.input.checked,
+            "output": output if self.differs is None else "differs",
+            "settings": described(self.outcomes, self.asked.gap, self.past.answers),
+        }  # fmt: skip
+
+    def problem(self) -> RunError | None:
+        """Return what is wrong if the run's own settings gave other alerts than the run."""
+        if self.differs is None:
+            return None
+        assert self.past.written is not None
+        first = (
+            "with its own settings the run would have had other alerts than "
+            f"{self.past.written.path} has, first at row {self.differs:,}: "
+        )
+        if self.input.checked:
+            return StateProblem(
+                f"{first}that file was changed, or it was written by another version of onkel."
+            )
+        return SourceProblem(f"{first}{self.input.name} does not hold the rows that were read.")
+
+
+def run(state: str, source: str | None, options: dict[str, Any]) -> int:
+    """Run the command; return its exit code, or raise RunError."""
+    wanted = _asked(options)
+    past = look(state)
+    _check_report(options["report"], past, source)
+    for variant in [] if options["quiet"] else variants(past.settings, wanted.changes, past.schema):
+        for note in variant.settings.notes() if variant.changed else []:
+            tell(f"onkel: {variant.name}: {note}")
+    progress = None if options["quiet"] or not sys.stderr.isatty() else _Progress(past.rows)
+    found = replay(past, source, wanted, progress)
+    description = found.describe()
+    if options["report"]:
+        from onkel.app.replay.page import page
+
+        _write(options["report"], page(found, description))
+    say(told.as_json(description) if options["as_json"] else told.as_text(description))
+    problem = found.problem()
+    if problem is not None:
+        raise problem
+    return 0
+
+
+def _asked(options: dict[str, Any]) -> Asked:
+    given = {
+        "model": options["model"], "nu": options["nu"],
+        "memory": [memory_of(text) for text in options["memory"]], "window": options["window"],
+        "warmup": options["warmup"],
+    }  # fmt: skip
+    keys = frozenset(options["key"]) or None
+    return Asked(
+        asked(given, options["settings"]), Since.of(options["since"]), keys, options["gap"]
+    )
+
+
+def replay(
+    past: Past, source: str | None, wanted: Asked, progress: _Progress | None = None
+) -> Replayed:
+    """Run settings side by side over the rows that a run has read."""
+    every = variants(past.settings, wanted.changes, past.schema)
+    _check(past, wanted)
+    found = input_of(past, source)
+    outcomes, scores = _outcomes(past, found, every, wanted, progress)
+    written = None if past.written is None else past.written.alerts(wanted.keys)
+    if past.written is None or written is None:
+        return Replayed(past, found, wanted, outcomes)
+    differs = first_difference(written, scores, past.written.first)
+    return Replayed(past, found, wanted, outcomes, differs, compared=True)
+
+
+def _check(past: Past, wanted: Asked) -> None:
+    if wanted.since.by_clock and past.schema.at("time") is None:
+        raise UsageProblem(
+            f"--since {wanted.since.text} goes by the clock, and the run had no --time: give the "
+            "number of a row."
+        )
+    if wanted.keys is not None and past.schema.at("key") is None:
+        raise UsageProblem("--key: the run had one model for all rows, without --key.")
+    for key in sorted((wanted.keys or frozenset()) - past.keys):
+        meant = did_you_mean(key, past.keys, "key")
+        raise UsageProblem(f"--key {key}: the run has read no row of it.{meant}")
+
+
+def _outcomes(
+    past: Past, found: Input, every: list[Variant], wanted: Asked, progress: _Progress | None
+) -> tuple[list[Outcome], Told]:
+    """Return what came of each setting, and all scores of the run's own alerts.
+
+    Which rows are broken may depend on a setting: where forgetting goes by the clock, time must
+    not run backwards. Settings that read alike share one reading.
+    """
+    alike = [(o, list(some)) for o, some in groupby(every, lambda v: v.settings.by_clock)]
+    if len(alike) > 1 and found.name == PIPE:
+        raise UsageProblem(
+            "memory as a time span and as a number of rows read the rows differently, and a pipe "
+            "is read once: give a file, or one of them at a time."
+        )
+    came = [_together(past, found, some, wanted, o, progress) for o, some in alike]
+    return [one for outcomes, _ in came for one in outcomes], came[0][1]
+
+
+def _together(
+    past: Past, found: Input, some: list[Variant], wanted: Asked, ordered: bool,
+    progress: _Progress | None,
+) -> tuple[list[Outcome], Told]:  # fmt: skip
+    keys = wanted.keys
+    with contextlib.ExitStack() as stack:
+        source = found.open(past, ordered)
+        stack.callback(source.close)
+        each = [
+            lanes.Lane(variant, source, wanted.since, stack, len(some), keys) for variant in some
+        ]
+        if any(variant.settings.share for variant in some):
+            keys = None  # what is usual among all keys is learned from all of them
+        watch = progress or (lambda row: None)
+        try:
+            end = lanes.run(source, each, past.rows, keys, watch)
+        finally:
+            if progress is not None:
+                progress.close()
+        return [lane.outcome(end) for lane in each], each[0].scores
+
+
+# -- the page, and the terminal --------------------------------------------------------------------
+
+
+def _check_report(report: str | None, past: Past, source: str | None) -> None:
+    """Refuse a page before anything is learned, where it could not be written or must not be."""
+    if report is None:
+        return
+    if find_spec("bokeh") is None:
+        raise UsageProblem("--report needs Bokeh: pip install 'onkel[report]'.")
+    path = Path(report)
+    if not path.absolute().parent.is_dir():
+        raise UsageProblem(f"--report: there is no folder {path.parent}.")
+    used = {"the source": source, "the run's source": (past.source or {}).get("name")}
+    used["the run's output"] = past.written and str(past.written.path)
+    for what, name in used.items():
+        if name and path.exists() and os.path.exists(name) and os.path.samefile(path, name):
+            raise UsageProblem(f"--report {report} is {what} as well: give it another name.")
+    if os.path.realpath(path.absolute().parent) == os.path.realpath(past.folder):
+        raise UsageProblem(f"--report {report} lies in the state's folder: write it elsewhere.")
+
+
+def _write(path: str, html: str) -> None:
+    try:
+        Path(path).write_text(html, encoding="utf-8")
+    except OSError as error:
+        raise OutputProblem(f"--report {path}: {error.strerror}.") from None
+
+
+class _Progress:
+    """One line on the terminal that says how far it is."""
+
+    def __init__(self, rows: int) -> None:
+        self._rows, self._begun, self._shown = rows, time.monotonic(), -math.inf
+
+    def __call__(self, row: int) -> None:
+        now = time.monotonic()
+        if now - self._shown < 0.2:
+            return
+        self._shown = now
+        rate = row / max(now - self._begun, 1e-9)
+        words = f"{row:,} of {self._rows:,} rows · {rate:,.0f} rows/s"
+        with contextlib.suppress(OSError):
+            sys.stderr.write(f"\r\x1b[2K{words}")
+            sys.stderr.flush()
+
+    def close(self) -> None:
+        """Leave an empty line for what follows."""
+        with contextlib.suppress(OSError):
+            sys.stderr.write("\r\x1b[2K")
+            sys.stderr.flush()

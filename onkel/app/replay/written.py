@@ -1,0 +1,97 @@
+"""What a run wrote, read again: do its own settings give the same alerts over the same rows?"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from onkel.app.run.ledger import Checkpoint
+
+Told = dict[int, float]
+"""Scores of alerts, by rows."""
+ROUNDING = 1e-3
+"""Scores of other rows differ by more; on another machine, or cut otherwise by a pipe, the same
+rows have scores that differ by rounding."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """The output of a run, as far as its state knows of it."""
+
+    path: Path
+    bytes: int
+    style: str
+    first: int = 0
+    """The first row whose results it holds: more than 0 where it was lost on the way."""
+
+    @classmethod
+    def of(cls, noted: dict[str, Any], last: Checkpoint) -> Written | None:
+        """Return the output that a state tells of; None where it is standard output."""
+        name = noted["output"]
+        if name not in last.outputs:
+            return None
+        lost = last.counters.get("lost", {}).get(name, 0)
+        return cls(Path(name), last.outputs[name], noted["output_format"], lost)
+
+    def alerts(self, keys: frozenset[str] | None) -> Told | None:
+        """Return the alerts in it, those of some keys; None where it cannot be read."""
+        try:
+            with open(self.path, "rb") as file:
+                data = file.read(self.bytes)
+            if len(data) < self.bytes:
+                return None
+            text = data.decode("utf-8")
+            lines = list(_json(text) if self.style == "jsonl" else _csv(text))
+            return {
+                int(line["row"]): _number(line["score"]) for line in lines
+                if line["alert"] in (True, "true") and (keys is None or line["key"] in keys)
+            }  # fmt: skip
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+
+def _json(text: str) -> Iterator[dict[str, Any]]:
+    return map(json.loads, text.splitlines())
+
+
+def _csv(text: str) -> Iterator[dict[str, Any]]:
+    for line in csv.DictReader(io.StringIO(text, newline="")):
+        key = line.get("key")
+        yield {**line, "key": key and _without_mark(key)}
+
+
+def _without_mark(cell: str) -> str:
+    """Return a text without the apostrophe that keeps a spreadsheet from reckoning."""
+    return cell[1:] if cell.startswith("'") else cell
+
+
+def _number(value: Any) -> float:
+    return math.nan if value in (None, "") else float(value)
+
+
+def first_difference(told: Told, found: Told, first: int = 0) -> int | None:
+    """Return the first row at which alerts, or their scores beyond rounding, differ; else None.
+
+    Examples
+    --------
+    >>> first_difference({3: -5.0, 9: -6.0}, {3: -5.0, 9: -6.5})
+    9
+    >>> first_difference({9: -6.0}, {3: -5.0, 9: -6.0}, first=4) is None
+    True
+    """
+    rows = sorted(row for row in told.keys() | found.keys() if row >= first)
+    return next((r for r in rows if not _same(told.get(r), found.get(r))), None)
+
+
+def _same(one: float | None, other: float | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return math.isclose(one, other, rel_tol=ROUNDING, abs_tol=ROUNDING) or (
+        one != one and other != other
+    )

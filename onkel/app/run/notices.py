@@ -1,0 +1,154 @@
+"""Alerts of a run on their way to a webhook or a command.
+
+With a state they become part of the checkpoint that has their rows, and are sent from there: what
+was killed is sent by the next run. Without one they wait in memory. Who learns waits for nobody.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+from onkel.app.notify.messages import Message, alert_of, features_of
+from onkel.app.notify.office import UNDELIVERED, Office, grave
+from onkel.app.notify.outbox import StoredQueue
+from onkel.app.notify.queues import MemoryQueue
+from onkel.app.notify.settings import OPTIONS, Delivery
+from onkel.app.run.checkpoint import State
+from onkel.app.run.ledger import Checkpoint
+from onkel.streams.sources import Block
+
+FACTS = ("score", "p", "threshold", "rank", "why")
+"""Columns of a detector that go into a message."""
+
+
+class Notices:
+    """Makes messages of a run's alerts, and has them sent.
+
+    Parameters
+    ----------
+    delivery : Delivery
+        To where, and how.
+    source : str
+        What the run reads from.
+    state : State, optional
+        Keeps messages until they are delivered.
+    clock : function
+        The time of day.
+    """
+
+    def __init__(
+        self, delivery: Delivery, source: str, state: State | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:  # fmt: skip
+        self.source = source_name(source)
+        self.state, self._clock = state, clock
+        self._targets, self._new = [*delivery.channels()], list[Message]()
+        self._memory: dict[str, MemoryQueue] = {}
+        self._stored: dict[str, StoredQueue] = {}
+        if state is None:
+            self._run = uuid.uuid4().hex
+            self._memory = {target: MemoryQueue() for target in self._targets}
+            self.office = Office(delivery, self._memory)
+        else:
+            self._run = state.open_outbox()
+            self._stored = {t: StoredQueue(state.database, t) for t in self._targets}
+            self.office = Office(delivery, self._stored, grave(state.folder))
+        self._closed = False
+
+    def start(self) -> None:
+        """Begin to send, first what an earlier run has left."""
+        self.office.start()
+
+    # -- while rows come -----------------------------------------------------------------------
+
+    def add(self, block: Block, columns: dict[str, Any], names: list[str]) -> None:
+        """Take the alerts of a block."""
+        at = np.flatnonzero(np.asarray(columns["alert"], bool)).tolist()
+        raw = block.raw(names) if at else None
+        self.put([self._message(block, columns, raw, i) for i in at])
+
+    def put(self, found: list[Message]) -> None:
+        """Take messages of any kind; with a state they are sent after the next checkpoint."""
+        if self.state is not None:
+            self._new += found
+            return
+        for sender in self.office.senders:
+            lost = self._memory[sender.target].put(found)
+            if lost:
+                sender.tally.dropped += lost
+                sender.tally.note("too many wait; a --state would keep them")
+        self.office.wake()
+
+    def _message(self, block: Block, columns: dict[str, Any], raw: Any, i: int) -> Message:
+        facts: dict[str, Any] = {"row": int(block.rows[i])}
+        given = {"time": block.stamps, "key": block.keys, "record": block.ids}
+        facts |= {n: values[i] for n, values in given.items() if values is not None}
+        facts |= {n: columns[n][i] for n in FACTS if n in columns}
+        facts |= features_of(raw.names, [column[i] for column in raw.columns])
+        name = str(columns["alert_id"][i])
+        return alert_of(self._run, self.source, name, self._clock(), facts)
+
+    def commit(self, checkpoint: Checkpoint) -> None:
+        """Make a checkpoint of which the alerts since the last one are a part; then send them."""
+        assert self.state is not None
+        self.state.commit(checkpoint, dict.fromkeys(self._targets, self._new))
+        self._new = []
+        self.office.wake()
+
+    # -- the end -------------------------------------------------------------------------------
+
+    def finish(self, stopped: Callable[[], bool] = lambda: False) -> None:
+        """Wait for what can be delivered soon; then send no more."""
+        if not self._closed:
+            self.office.drain(stopped)
+            self.office.stop()
+
+    def summary(self) -> dict[str, Any]:
+        """Return what came of the messages, by target."""
+        return self.office.summary() if not self._closed else self._last
+
+    def troubles(self) -> list[str]:
+        """Return what was not delivered, in words."""
+        kept = "" if self.state is None else "the same command delivers what waits"
+        found = self.office.troubles(kept)
+        if self.state is not None and any(t.lost for t in self.office.tallies().values()):
+            found.append(f"What is lost lies in {self.state.folder / UNDELIVERED}.")
+        return found
+
+    def close(self) -> None:
+        """Let go of the database."""
+        if self._closed:
+            return
+        self.office.stop()
+        self._last, self._closed = self.office.summary(), True
+        for queue in self._stored.values():
+            queue.close()
+
+
+def source_name(source: str) -> str:
+    """Return what a source is called in messages: a file's own name.
+
+    Examples
+    --------
+    >>> source_name("/data/pump.csv"), source_name("-"), source_name("kafka://me:pw@host:1/topic")
+    ('pump.csv', 'stdin', 'topic')
+    """
+    return PurePath(source).name if source != "-" else "stdin"
+
+
+def left_behind(state: State | None, delivery: Delivery | None) -> list[str]:
+    """Return words on messages of an earlier run for which this one has no target."""
+    given = delivery.channels() if delivery is not None else {}
+    waits = state.messages_waiting() if state is not None else {}
+    return [
+        f"{count:,} alert{'s' * (count != 1)} of an earlier run wait{'s' * (count == 1)} for "
+        f"{OPTIONS.get(target, target)}, which this one does not have"
+        for target, count in sorted(waits.items())
+        if target not in given
+    ]

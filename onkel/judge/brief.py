@@ -1,0 +1,189 @@
+"""A few words on an alert: what of its row is far from what was usual just before it.
+
+Nothing is named that is not: a number more than 2 spreads from its mean, else two numbers that do
+not go together, a step or a short mean more than 3 spreads from theirs, else the row as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel.core.density_table import LARGEST, Level
+
+Array = NDArray[Any]
+
+FAR = 2.0
+"""A number is named by itself if it is more than so many spreads from its mean."""
+FARTHER = 3.0
+"""Pairs, steps and means are named if they are more than this: there are more of them."""
+AHEAD = 1.0
+"""What those must be ahead by, where a number could be named by itself."""
+WHOLE = "The row as a whole is unusual; no single number is more than 2 spreads from its mean."
+"""What is said where nothing can be named."""
+UNKNOWN = "The row as a whole is unusual; what is usual of single numbers is not known."
+
+
+@dataclass(frozen=True)
+class Usual:
+    """What was usual of rows just before one of them.
+
+    Parameters
+    ----------
+    mean, variance : array
+        Of each feature.
+    covariance : array, optional
+        Between features.
+    step, late : tuple of three arrays, optional
+        The row's step from the one before, and the mean of the last ten rows or so with it: its
+        value, means and variances.
+    """
+
+    mean: Array
+    variance: Array
+    covariance: Array | None = None
+    step: tuple[Array, Array, Array] | None = None
+    late: tuple[Array, Array, Array] | None = None
+
+    @classmethod
+    def of_densities(cls, learner: Any, row: Array) -> Usual:
+        """Return it of a learner of densities that is about to learn a row: copies."""
+        state, tied = learner.state, learner.tied > 0
+        steps = late = None
+        if tied:
+            bounded = np.clip(row, -LARGEST, LARGEST)
+            fade = 1 - 2 / (learner.plan.span + 1)
+            mean = (fade * state.smooth + bounded) / (fade * learner.level(Level.SMOOTH_MASS) + 1)
+            steps = bounded - state.last, state.mean[1].copy(), learner.variance(1).copy()
+            late = mean, state.mean[2].copy(), learner.variance(2).copy()
+        whole = len(state.cov[0]) == learner.features > 1
+        cov = state.cov[0].copy() if whole else None
+        return cls(state.mean[0].copy(), learner.variance(0).copy(), cov, steps, late)
+
+
+def briefly(X: Array, mean: Array, spread: Array, names: Sequence[str] | None) -> list[str]:
+    """Return, for each row, which features are far from their means.
+
+    Unlike an explanation it does not ask the model: a row can be unusual as a whole although each
+    of its numbers is near its mean, and then it is said so. A spread of 0 is that of a feature that
+    has not changed.
+
+    Examples
+    --------
+    >>> X = np.array([[5.0, 1.0], [0.1, -8.0], [1.0, 1.9]])
+    >>> for words in briefly(X, np.zeros(2), np.ones(2), ["a", "b"]):
+    ...     print(words)
+    a 5.00 is 5.0 spreads above its mean.
+    b -8.00 is 8.0 spreads below its mean.
+    The row as a whole is unusual; no single number is more than 2 spreads from its mean.
+    """
+    usual = Usual(np.asarray(mean, float), np.square(np.asarray(spread, float)))
+    return [in_brief(row, usual, names) for row in X]
+
+
+def in_brief(row: Array, usual: Usual, names: Sequence[str] | None) -> str:
+    """Return a few words on why a row is unusual."""
+    row = np.asarray(row, np.float64)
+    if not np.all(np.isfinite(usual.mean)):
+        return UNKNOWN
+    z = spreads(row, usual.mean, usual.variance)
+    first = float(np.abs(z).max(initial=0.0))
+    others = [*_pairs(row, z, usual, names), *_moves(usual, names)]
+    far, words = max(others, default=(0.0, ""), key=lambda pair: pair[0])
+    if is_far(far, FARTHER) and (far > first + AHEAD or not is_far(first)):
+        return words
+    return _numbers(row, z, usual, names) if is_far(first) else WHOLE
+
+
+def spreads(row: Array, mean: Array, variance: Array) -> Array:
+    """Return how many spreads numbers are from their means; infinity where they never changed."""
+    known = variance > 0
+    with np.errstate(over="ignore", invalid="ignore"):
+        z = (row - mean) / np.sqrt(np.where(known, variance, 1.0))
+        fixed = np.abs(row - mean) > 1e-9 * np.maximum(np.abs(mean), 1e-300)
+        z = np.where(known, z, np.where(fixed, np.copysign(np.inf, z), 0.0))
+    found: Array = np.nan_to_num(z, nan=0.0, posinf=np.inf, neginf=-np.inf)
+    return found
+
+
+def is_far(z: float, far: float = FAR) -> bool:
+    """Whether so many spreads are more than `far`, on the digits that are shown, too."""
+    return z > far and (np.isinf(z) or float(f"{z:.1f}") > far)
+
+
+def _numbers(row: Array, z: Array, usual: Usual, names: Sequence[str] | None) -> str:
+    """Return the one or two numbers that are farthest from their means."""
+    first = [j for j in np.argsort(-np.abs(z), kind="stable")[:2].tolist() if is_far(abs(z[j]))]
+    return ", ".join(_number(j, row, z, usual, names) for j in first) + "."
+
+
+def _number(j: int, row: Array, z: Array, usual: Usual, names: Sequence[str] | None) -> str:
+    name, value = name_of(names, j), float(row[j])
+    if np.isinf(z[j]):
+        return f"{name} {value:.9g} where {float(usual.mean[j]):.9g} was usual"
+    shown = written(value, float(np.sqrt(usual.variance[j])))
+    return f"{name} {shown} is {_side(z[j])} its mean"
+
+
+def _pairs(
+    row: Array, z: Array, usual: Usual, names: Sequence[str] | None
+) -> list[tuple[float, str]]:
+    """Return the two numbers, each near its mean, that go together least."""
+    if usual.covariance is None:
+        return []
+    spread = np.sqrt(np.where(usual.variance > 0, usual.variance, 1.0))
+    r = usual.covariance / spread[:, None] / spread
+    near = np.array([not is_far(abs(v)) for v in z.tolist()]) & (usual.variance > 0)
+    with np.errstate(invalid="ignore", over="ignore"):
+        left = (z[:, None] - r * z) / np.sqrt(np.maximum(1 - r * r, 1e-6))
+    left[~near], left[:, ~near] = 0.0, 0.0
+    np.fill_diagonal(left, 0.0)
+    i, j = np.unravel_index(int(np.abs(left).argmax()), left.shape)
+    a, b = (
+        f"{name_of(names, k)} {written(float(row[k]), float(np.sqrt(usual.variance[k])))}"
+        for k in (int(i), int(j))
+    )
+    words = (
+        f"{a} and {b} are each within 2 spreads of their means, but not together: with this "
+        f"{name_of(names, int(j))}, {name_of(names, int(i))} is {_side(left[i, j])} what is usual."
+    )
+    return [(float(abs(left[i, j])), words)]
+
+
+def _moves(usual: Usual, names: Sequence[str] | None) -> list[tuple[float, str]]:
+    """Return the step, and the mean of late, that are farthest from their means."""
+    found = []
+    kinds = [
+        (usual.step, "{} changed by {} from one row to the next, {} the mean of its steps."),
+        (usual.late, "The mean of {} over the last ten rows or so, {}, is {} its own mean."),
+    ]
+    for moved, words in kinds:
+        if moved is None:
+            continue
+        value, mean, variance = moved
+        known = variance > 0
+        if known.any():
+            z = np.where(known, spreads(value, mean, variance), 0.0)
+            j = int(np.abs(z).argmax())
+            shown = written(float(value[j]), float(np.sqrt(variance[j])))
+            found.append((float(abs(z[j])), words.format(name_of(names, j), shown, _side(z[j]))))
+    return found
+
+
+def _side(z: float) -> str:
+    return f"{abs(z):.1f} spreads {'above' if z > 0 else 'below'}"
+
+
+def name_of(names: Sequence[str] | None, j: int) -> str:
+    """Return what a feature is called."""
+    return f"feature {j}" if names is None else str(names[j])
+
+
+def written(value: float, spread: float) -> str:
+    """Return a number with as many decimals as show a hundredth of a spread."""
+    digits = int(np.clip(2 - np.floor(np.log10(spread)), 0, 9)) if spread > 0 else 2
+    return f"{value:.{digits}f}" if abs(value) < 1e9 else f"{value:.4g}"
