@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,6 +58,22 @@ def undecided(inbox: Inbox, counters: Counters) -> list[Said]:
     """Return the answers that no checkpoint knows of."""
     also = set(counters.heard_also)
     return [said for said in inbox.after(counters.heard) if said.number not in also]
+
+
+def decided(inbox: Inbox, counters: Counters) -> list[Said]:
+    """Return the answers that a checkpoint knows of, in the order in which they were taken in."""
+    open_ = {said.number for said in undecided(inbox, counters)}
+    found = [s for s in inbox.after(0) if s.row is not None and s.number not in open_]
+    return sorted(found, key=lambda s: (s.row, s.number))
+
+
+def again(said: Sequence[Said], answered: Answered) -> Hearing:
+    """Return what takes answers in at the rows where an earlier run has taken them in."""
+    inbox = Inbox(None)
+    for one in said:
+        assert one.row is not None
+        inbox.pin(inbox.put([(one.id, one.answer)]), one.row)
+    return Hearing(inbox, Counters(), answered)
 
 
 def last_heard(counters: Counters) -> int:
@@ -124,8 +141,6 @@ class Hearing:
     """By this run, with the reason of a refusal; for who watches."""
     _looked: float = float("-inf")
     _open: list[Said] = field(default_factory=list)
-    _before: int = -1
-    """Up to where answers were decided at the last checkpoint."""
 
     def _look(self) -> None:
         self._looked = time.monotonic()
@@ -207,13 +222,6 @@ class Hearing:
         while counters.heard + 1 in also:
             counters.heard += 1
         counters.heard_also = sorted(n for n in also if n > counters.heard)
-
-    def saved(self) -> None:
-        """Forget what both kept checkpoints have: the one just made, and the one before."""
-        if self.counters.heard != self._before:
-            if self._before > 0:
-                self.inbox.forget(self._before)
-            self._before = self.counters.heard
 
 
 # -- in words ----------------------------------------------------------------------------------

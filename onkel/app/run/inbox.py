@@ -3,7 +3,8 @@
 They lie in a database of their own beside the state's, since that one is the run's alone. An
 answer is taken in between two rows, and before it has any effect the database holds which: a run
 that is killed, and goes on from a checkpoint before that row, takes it in at the same place. What
-was decided is part of the checkpoint, so that it happens once.
+was decided is part of the checkpoint, so that it happens once. All of them stay: a replay takes
+them in again at the same rows.
 """
 
 from __future__ import annotations
@@ -84,12 +85,6 @@ class Inbox:
         with self._changing() as db:
             sql = "UPDATE answers SET row = ? WHERE number = ?"
             db.executemany(sql, [(row, number) for number in numbers])
-
-    def forget(self, number: int) -> None:
-        """Remove the answers up to a number: no checkpoint needs them any more."""
-        if self._is_there():
-            with self._changing() as db:
-                db.execute("DELETE FROM answers WHERE number <= ?", (number,))
 
     def close(self) -> None:
         """Close the database."""

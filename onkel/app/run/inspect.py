@@ -25,6 +25,8 @@ _HEARD = (
     "alerts_waiting", "alerts_answered", "alerts_dismissed", "precision_promised",
     "precision_realised", "precision_level",
 )  # fmt: skip
+_NAMED = {"precision": "numbers", "promise": "precision"}
+"""Settings that the command line calls otherwise."""
 _SHOWN = (*_LATE, *_HEARD, "in_words", "terms", "threshold", "kernel", "memory", "bytes")
 
 
@@ -117,7 +119,7 @@ def as_text(found: dict[str, Any]) -> str:
     rows |= {f"output: {path}": f"{size:,} bytes" for path, size in found["outputs"].items()}
     rows |= {f"model: {n}": v for n, v in found.get("model", {}).items()}
     changed = {n: v for n, v in found["settings"].items() if v not in (None, "", [], {}, False)}
-    rows |= {f"setting: {n}": v for n, v in changed.items()}
+    rows |= {f"setting: {_NAMED.get(n, n)}": v for n, v in changed.items()}
     width = max(map(len, rows))
     return "\n".join(f"{name:<{width}}  {_shown(value)}" for name, value in rows.items())
 

@@ -125,14 +125,14 @@ class Session:
         if self.sinks.output.position == 0 and begins:
             self.sinks.output.write(header(self.fields, self.settings.output_format))
         try:
-            self._hear()
+            self.hear()
             with contextlib.closing(self._blocks()) as blocks:
                 for block in blocks:
-                    self._hear()
+                    self.hear()
                     self._step(block)
                     if self.stopping:
                         break
-            self._hear(look=True)
+            self.hear(look=True)
         except SourceError as error:
             self.save()
             raise SourceProblem(str(error)) from None
@@ -159,14 +159,13 @@ class Session:
         if self.state is not None and self._dirty and now - self._saved >= due:
             self.save()
 
-    def _hear(self, look: bool = False) -> None:
+    def hear(self, look: bool = False) -> None:
         """Take in the answers that have come, between two blocks."""
         some = self.hearing.due(self._next, look) if self.hearing is not None else []
         if self.hearing is not None and some:
             self._settle()
             self.hearing.take(some)
             self._dirty = True
-            self._watch()
 
     def _watch(self) -> None:
         for watch in self.watchers:
@@ -209,8 +208,6 @@ class Session:
         now = time.monotonic()
         self._pause = SHARE * (now - begun) if now - begun > LONG else 0.0
         self._saved, self._dirty = now, False
-        if self.hearing is not None:
-            self.hearing.saved()
 
     # -- one block -----------------------------------------------------------------------------
 

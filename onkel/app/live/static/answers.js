@@ -21,7 +21,7 @@ window.Answers = (() => {
     const made = document.createElement("button");
     made.type = "button";
     made.textContent = text;
-    made.dataset.answer = `${name(a)}\n${answer}`;
+    made.dataset.answer = `${name(a)}\n${answer}\n${box.dataset.where}`;
     made.setAttribute("aria-label", `${text}: the alert at example ${a.t}${a.key === undefined ? "" : `, key ${a.key}`}`);
     made.addEventListener("click", async () => {
       const before = given.get(name(a));
@@ -44,7 +44,7 @@ window.Answers = (() => {
   /* The list may have been drawn anew while the answer was on its way: then the new row is filled. */
   function redraw(box, a, item) {
     const now = (Page.latest().alerts || []).find((b) => name(b) === name(a)) || a;
-    const there = boxes.get(name(a)) || {box, item};
+    const there = boxes.get(`${box.dataset.where}\n${name(a)}`) || {box, item};
     fill(there.box, now, there.item, there.box.contains(document.activeElement));
   }
 
@@ -67,11 +67,12 @@ window.Answers = (() => {
 
   return {
     /* Give the row of an alert its buttons, if it can be answered. */
-    add(item, a) {
+    add(item, a, where = "all") {  /* in which of the lists */
       if (a.id === undefined || a.id === null) return;
       const box = document.createElement("span");
       box.className = "answer";
-      boxes.set(name(a), {box, item});
+      box.dataset.where = where;
+      boxes.set(`${where}\n${name(a)}`, {box, item});
       fill(box, a, item, false);
       item.append(box);
     },
