@@ -268,6 +268,28 @@ def feedback(
 
 
 @main.command(cls=Heard, context_settings=_SHOWN)
+@click.argument("state", type=click.Path(exists=True, file_okay=False))
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="0 takes a free one.")
+def watch(state: str, port: int) -> None:
+    """Show a STATE folder on the live page: a run that is over, or one that goes on.
+
+    \b
+    onkel watch run/
+    onkel watch run/ --port 8080
+
+    The folder is only looked at; a run in it is not disturbed. This machine only; others can look
+    through a tunnel (ssh -L). Ctrl-C ends it.
+    """  # noqa: D301
+    try:
+        from onkel.app.live import states
+    except ImportError as error:
+        tell(f"onkel: watch needs {error.name}: pip install 'onkel[serve]'.")
+        raise SystemExit(2) from None
+    with ending():
+        states.watch(state, "127.0.0.1", port)
+
+
+@main.command(cls=Heard, context_settings=_SHOWN)
 @click.option("--examples", type=click.IntRange(1), help="Readings of the simulated plant.")
 @click.option("--seed", type=int, help="Of the simulation.")
 @click.option("--output", type=Named(dir_okay=False), help="The report's file.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import shutil
 import signal
 import sqlite3
@@ -27,7 +28,7 @@ from onkel.app.errors import (
     UsageProblem,
 )
 from onkel.app.live.metrics import Gauges, metrics_page
-from onkel.app.live.watch import address_of, dashboard
+from onkel.app.live.watch import Live, address_of, dashboard
 from onkel.app.notify.settings import Delivery, delivery_of
 from onkel.app.run import lost, pending, target
 from onkel.app.run.dry_run import describe
@@ -68,7 +69,10 @@ def run(task: str, source: str, options: dict[str, Any]) -> int:
             if live is not None or options["metrics"] is not None:
                 session.watchers.append(gauges)
             _notify(stack, session, source, delivery)
-            return conduct(session, options, signals)
+            code = conduct(session, options, signals)
+            if live is not None:
+                _stay(live, session, options, signals)
+            return code
     except sqlite3.OperationalError as error:
         raise OutputProblem(f"{options['state']}: cannot be used: {error}.") from None
     except sqlite3.Error as error:
@@ -101,6 +105,10 @@ def _check(settings: RunSettings, options: dict[str, Any]) -> None:
         raise UsageProblem(
             f"--memory {settings.memory} goes by the clock: name its column, --time COL."
         )
+    if isinstance(settings.gap, str) and options["time"] is None:
+        raise UsageProblem(
+            f"--incident-gap {settings.gap} goes by the clock: name its column, --time COL."
+        )
     _check_season(settings, options)
     pending.check(settings, options)
     if options["dashboard"] is not None:
@@ -130,6 +138,9 @@ def _check_paths(source: str, options: dict[str, Any]) -> None:
     """Raise if what is read would be written over, or two things to one file."""
     written = {"--output": options["output"], "--report": options["report"]}
     written["--dead-letters"] = dead_path(options)
+    written["--incidents"] = options.get("incidents")
+    if options.get("incidents") == "-":
+        raise UsageProblem("--incidents is a file: standard output is for results.")
     if options["dead_letters"] == "-":
         raise UsageProblem("--dead-letters is a file: standard output is for results.")
     seen = {_same(source): "the source"}
@@ -253,6 +264,20 @@ def _finish(session: Session, options: dict[str, Any], words: Callable[[], str])
     elif lost.many_unlabelled(summary):
         task, column = session.settings.task, session.source.schema.roles.target
         tell(f"onkel: {lost.unlabelled(summary, task, column)}.")
+
+
+def _stay(live: Live, session: Session, options: dict[str, Any], signals: _Stops) -> None:
+    """Keep the page of a run that is over, for a person at a terminal; or say how to look again."""
+    live.finish(session)
+    if sys.stderr.isatty() and sys.stdin is not None and sys.stdin.isatty() and not signals.came:
+        tell(f"The run is over. Its page stays at {live.url} until Ctrl-C.")
+        while not signals.came:
+            time.sleep(0.1)
+    elif not options["quiet"]:
+        again = options["state"] and f"onkel watch {shlex.quote(str(options['state']))}"
+        tell(
+            f"To look at the page again: {again or 'give the run a --state, then onkel watch DIR'}"
+        )
 
 
 def _columns() -> int:

@@ -121,6 +121,21 @@ def lock_folder(folder: Path) -> int:
     return _taken(open_private(folder / "lock", os.O_RDWR | os.O_CREAT), folder)
 
 
+def is_locked(folder: Path) -> bool | None:
+    """Whether a process holds a folder's lock, which is not touched; None where nobody tells."""
+    if not Path("/proc/locks").exists():
+        return None
+    return any(_held(path) for path in (folder, folder / "lock") if path.exists())
+
+
+def _held(path: Path) -> bool:
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return holder(handle) != _SOMEBODY
+    finally:
+        os.close(handle)
+
+
 def _taken(handle: int, folder: Path) -> int:
     if try_lock(handle):
         return handle
@@ -167,6 +182,9 @@ else:
         return True
 
 
+_SOMEBODY = "another process"
+
+
 def holder(handle: int) -> str:
     """Return who has locked what is open, as far as it is known."""
     found = os.fstat(handle)
@@ -176,7 +194,7 @@ def holder(handle: int) -> str:
             _, kind, _, _, process, place, *_ = line.split()
             if kind == "FLOCK" and place == device and int(process) > 0:
                 return f"process {process}"
-    return "another process"
+    return _SOMEBODY
 
 
 # -- files -------------------------------------------------------------------------------------

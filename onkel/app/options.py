@@ -295,6 +295,16 @@ detect_options: list[Wrap] = [
             "default (--model kernel: 0)."),
     _option(MODEL, "--recent", type=click.IntRange(1), default=1000, show_default=True,
             metavar="ROWS", help="Ranks are taken among so many scores."),
+    _option(OUTPUT, "--incidents", type=Named(dir_okay=False), metavar="FILE",
+            help="Where incidents go, alerts that belong together, as JSON lines: one when an "
+            "incident opens, one with all of it when it is over."),
+    _option(OUTPUT, "--incident-gap", metavar="ROWS|DURATION", default="20", show_default=True,
+            help="Alerts so near to each other are one incident: rows (with --key, of that key), "
+            "or a time span (30min) by --time."),
+    _option(OUTPUT, "--cool-down", type=click.IntRange(0), metavar="ROWS", default=0,
+            show_default=True,
+            help="After an alert so many rows (of its key) show none; what is held back is "
+            "counted, and part of the incident."),
     _option(OUTPUT, "--all", "everything", is_flag=True, help="Write all rows, not alerts alone."),
     _option(OUTPUT, "--explain", type=click.Choice(["auto", "all", "none"]), default="auto",
             show_default=True,

@@ -33,6 +33,20 @@ def test_cool_down(alerts, rows, at):
     assert [bool(v) for part in pieces(alerts, at) for v in pause.update(part)] == truth
 
 
+@given(flags, st.integers(0, 6), cuts, st.integers(1, 3))
+def test_cool_down_by_key(alerts, rows, at, many):
+    keys = [f"k{i * i % many}" for i in range(len(alerts))]
+    truth = [False] * len(alerts)
+    for key in set(keys):
+        own = [i for i, k in enumerate(keys) if k == key]
+        for i, shown in zip(own, naive.cool_down([alerts[i] for i in own], rows), strict=True):
+            truth[i] = shown
+    pause, parts = alerting.CoolDown(rows), zip(pieces(alerts, at), pieces(keys, at), strict=True)
+    assert [bool(v) for a, k in parts for v in pause.update(a, k)] == truth
+    with pytest.raises(ValueError, match="as many; got 1 and 2"):
+        pause.update([True], ["a", "b"])
+
+
 @given(flags, values, st.integers(0, 6), cuts)
 def test_episodes(alerts, scores, gap, at):
     scores = scores[: len(alerts)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,8 +26,12 @@ BUCKETS = 600
 """Kept for each model."""
 PERIOD = 0.1
 """Seconds that a bucket is open, at least."""
-ALERTS = 20
-"""The latest that are shown with their reasons."""
+ALERTS = 2000
+"""Kept for each model: the latest."""
+SENT = 50
+"""Of these, and of incidents, that a page is told unasked; more of the alerts on demand."""
+REVISED = 200
+"""An alert may be told again, with its reason, as long as it is one of the latest so many."""
 
 
 @dataclass
@@ -101,6 +105,12 @@ class Stream:
         self.numbers: dict[str, Any] = {}
         self.drift = Drift()
         self.alerts: deque[dict[str, Any]] = deque(maxlen=ALERTS)
+        self.incidents: list[dict[str, Any]] = []
+        """Newest first."""
+        self.finished = False
+        """Whether no more is to come."""
+        self.epoch = 0
+        """Counts how often all buckets were replaced."""
         self.buckets: deque[dict[str, Any]] = deque(maxlen=BUCKETS)
         self.keys: FleetView | None = None
         """Of a model with keys: what is shown of them."""
@@ -125,6 +135,15 @@ class Stream:
         if block.X is not None:
             self.drift.add(block.X, block.names)
         self.close(now)
+
+    def tell(self, alert: dict[str, Any]) -> None:
+        """Take an alert in, or the reason of one that is there."""
+        place = (alert["t"], alert.get("key"))
+        for i in range(1, min(len(self.alerts), REVISED) + 1):
+            if (self.alerts[-i]["t"], self.alerts[-i].get("key")) == place:
+                self.alerts[-i] = {**self.alerts[-i], **alert}
+                return
+        self.alerts.append(alert)
 
     def close(self, now: float) -> None:
         """Close the open bucket if its time has come."""
@@ -171,6 +190,20 @@ def _is_of(alert: Mapping[str, Any], key: Any) -> bool:
     return key is None or same
 
 
+@dataclass(frozen=True)
+class Past:
+    """A run from its first row on."""
+
+    task: str
+    rows: int
+    marks: int
+    numbers: dict[str, Any]
+    buckets: list[dict[str, Any]]
+    alerts: list[dict[str, Any]] | None = None
+    """Oldest first; None leaves those that are shown."""
+    finished: bool = False
+
+
 class Board:
     """The streams of all models.
 
@@ -208,7 +241,44 @@ class Board:
         with self._guard:
             stream = self._streams.get(model)
             if stream is not None:
-                stream.alerts.append(dict(alert))
+                stream.tell(dict(alert))
+                stream.told += 1
+
+    def tell(self, model: str, alerts: Iterable[dict[str, Any]]) -> None:
+        """Show alerts that are new, oldest first."""
+        with self._guard:
+            stream = self._streams.get(model)
+            if stream is not None:
+                stream.alerts.extend(alerts)
+                stream.told += 1
+
+    def show_incidents(self, model: str, incidents: list[dict[str, Any]]) -> None:
+        """Show incidents, newest first: as :class:`onkel.app.run.incidents.Grouping` tells them."""
+        with self._guard:
+            stream = self._streams.get(model)
+            if stream is not None and incidents != stream.incidents:
+                stream.incidents = incidents
+                stream.told += 1
+
+    def alerts(self, model: str, start: int, count: int) -> dict[str, Any] | None:
+        """Return some alerts, newest first; None for a model that is not shown."""
+        with self._guard:
+            stream = self._streams.get(model)
+            if stream is None:
+                return None
+            return {"kept": len(stream.alerts), "alerts": [*stream.alerts][::-1][start:][:count]}
+
+    def whole(self, model: str, past: Past) -> None:
+        """Show a run from its first row on, in the place of what was shown of it."""
+        with self._guard:
+            stream = self._streams.setdefault(model, Stream(past.task, self._clock()))
+            stream.t, stream.rows, stream.marks = past.rows, past.rows, past.marks
+            stream.numbers.update(past.numbers)
+            stream.buckets = deque(past.buckets, maxlen=max(len(past.buckets), BUCKETS))
+            stream.number, stream.epoch = len(past.buckets), stream.epoch + 1
+            stream.finished = past.finished
+            if past.alerts is not None:
+                stream.alerts = deque(past.alerts, maxlen=ALERTS)
                 stream.told += 1
 
     def answer(
@@ -274,7 +344,9 @@ class Board:
                 "speed": stream.speed(now), "numbers": dict(stream.numbers),
                 "buckets": [b for b in stream.buckets if b["number"] >= since],
                 "drift": stream.drift.table(), "keyed": stream.keys is not None,
+                "finished": stream.finished, "epoch": stream.epoch,
             }  # fmt: skip
             if stream.told != told:
-                found["alerts"] = [*stream.alerts]
+                found["alerts"], found["kept"] = [*stream.alerts][-SENT:], len(stream.alerts)
+                found["incidents"] = stream.incidents[:SENT]
             return found

@@ -30,7 +30,7 @@ from onkel.fleet.view import FleetView
 STATIC = Path(__file__).parent / "static"
 FILES = {
     "page.js": "text/javascript", "charts.js": "text/javascript", "keys.js": "text/javascript",
-    "answers.js": "text/javascript",
+    "answers.js": "text/javascript", "alerts.js": "text/javascript",
     "page.css": "text/css",
     "icon.svg": "image/svg+xml",
 }  # fmt: skip
@@ -72,6 +72,7 @@ class Page:
             Route("/static/{file}", self.static),
             Route("/live", self.models),
             Route("/live/{name}", self.live),
+            Route("/live/{name}/alerts", self.alerts),
             Route("/live/{name}/keys", self.keys),
             Route("/live/{name}/key", self.key),
         ]
@@ -104,6 +105,15 @@ class Page:
                 self.known(name)  # says why, if it is there but cannot be shown
             raise Problem(404, "unknown_model", f"There is no model {name[:80]!r}.")
         return Streamed(self.events(name), self.room(), "text/event-stream")
+
+    async def alerts(self, request: Request) -> Response:
+        """Some alerts of a model, newest first."""
+        name, asked = request.path_params["name"], request.query_params
+        start, count = whole(asked, "start", 0, 10**9), whole(asked, "count", 50, 2000)
+        found = self.board.alerts(name, start, count)
+        if found is None:
+            raise Problem(404, "unknown_model", f"There is no model {name[:80]!r}.")
+        return Response(encode(found), media_type="application/json")
 
     def _view(self, name: str) -> FleetView:
         found = self.board.keys(name)
@@ -145,9 +155,12 @@ class Page:
 
     async def events(self, name: str) -> AsyncIterator[bytes]:
         """Yield what is new of one model, until it or the server goes."""
-        since, told, rows, silent = 0, -1, -1, 0.0
+        since, told, rows, silent, epoch = 0, -1, -1, 0.0, -1
         while not self.closing.is_set():
             found = self.board.changes(name, since, told)
+            if found is not None and found["epoch"] != epoch:  # all buckets are others
+                found, silent = self.board.changes(name, 0, told), 0.0
+                epoch = -1 if found is None else found["epoch"]
             if found is None:
                 yield b"event: gone\ndata: {}\n\n"
                 return

@@ -12,20 +12,18 @@ from typing import Any
 import numpy as np
 
 from onkel.app.errors import RunError, UsageProblem
-from onkel.app.live.board import PERIOD, Block, Board
+from onkel.app.live.board import ALERTS, PERIOD, Block, Board
+from onkel.app.live.past import TASKS, alert_of, numbers_of, past_of
 from onkel.app.run import answering
 from onkel.app.run.fleets import Keyed
 from onkel.app.run.pending import estimator_of
 from onkel.app.run.series import parted
 from onkel.app.run.session import Session
 from onkel.fleet.view import FleetView
-from onkel.judge import Marks, marks_of_labels, marks_of_numbers, worst
+from onkel.judge import Marks, marks_of_labels, marks_of_numbers
 
-TASKS = {"detect": "novelty", "classify": "classification", "regress": "regression"}
 COUNTED = 20_000
 """So many keys are counted at every block, more now and then only."""
-SHOWN = 3
-"""Alerts of one block that are shown."""
 
 
 class Live:
@@ -37,10 +35,12 @@ class Live:
         What the page shows.
     name : str
         What the stream is called there.
+    url : str
+        Where the page is.
     """
 
-    def __init__(self, board: Board, name: str) -> None:
-        self.board, self.name = board, name
+    def __init__(self, board: Board, name: str, url: str = "") -> None:
+        self.board, self.name, self.url = board, name, url
         self._seen: Any = None
         self._next = 0.0
         self._session: Session | None = None
@@ -69,6 +69,8 @@ class Live:
         )
         if task == "novelty" and columns:
             self._alerts(block, columns, session.settings.hears_answers)
+        if session.grouping is not None:
+            self.board.show_incidents(self.name, session.grouping.newest())
 
     def take(self, id: str, answer: str) -> None:
         """Hand an answer to the run; from any thread. Raises a Problem that says why not."""
@@ -101,20 +103,7 @@ class Live:
 
     def _numbers(self, session: Session) -> dict[str, Any]:
         """Return the numbers of the page; those that cost something now and then only."""
-        summary = session.summary()
-        promised, realised = summary.get("rate_promised"), summary.get("rate_realised")
-        if session.settings.task == "classify":
-            realised = summary["mistake_rate"]
-        elif "coverage_realised" in summary:
-            promised, realised = session.settings.promised, _rest(summary["coverage_realised"])
-        found = {
-            "t": session.counters.rows, "promised": promised, "realised": realised,
-            "mistakes": summary.get("mistakes"), "rarity": session.settings.tells_p,
-            **{n: summary[n] for n in answering.SHOWN if n in summary},
-        }  # fmt: skip
-        if session.counters.members:
-            found["members"] = session.counters.members
-            found["weights"] = [round(w, 3) for w in session.counters.weighing]
+        found = numbers_of(session.counters, session.settings)
         now, model = time.monotonic(), session.models.newest()
         if isinstance(session.models, Keyed) and now >= self._next:
             found["keys"] = count = len(session.models)
@@ -127,25 +116,29 @@ class Live:
         return found
 
     def _alerts(self, block: Any, columns: dict[str, Any], answerable: bool) -> None:
-        """Show the alerts of a block that are farthest below their thresholds."""
-        score, limit = (np.asarray(columns[n], float) for n in ("score", "threshold"))
-        for i in sorted(worst(score, limit, np.asarray(columns["alert"], bool), SHOWN)):
-            self.board.alert(
-                self.name,
-                {
-                    "t": int(block.rows[i]) + 1,
-                    **({} if block.keys is None else {"key": block.keys[i]}),
-                    "score": float(score[i]),
-                    "threshold": float(limit[i]),
-                    "sentence": columns["why"][i],
-                    "features": [],
-                    **({"id": columns["alert_id"][i]} if answerable else {}),
-                },
-            )
+        """Show the alerts of a block."""
+        at = np.flatnonzero(np.asarray(columns["alert"], bool))[-ALERTS:].tolist()
+        given = {"time": block.stamps, "key": block.keys, "row": block.rows, **columns}
+        names = [n for n in _TOLD if given.get(n) is not None]
+        lines = ({n: _plain(given[n][i]) for n in names} for i in at)
+        told = [alert_of(line) for line in lines]
+        for i, alert in zip(at, told if answerable else [], strict=False):
+            alert["id"] = columns["alert_id"][i]
+        self.board.tell(self.name, told)
+
+    def finish(self, session: Session) -> None:
+        """Show the whole run, now that it is over."""
+        self(session)
+        self._next = 0.0
+        numbers = self._numbers(session)
+        self.board.whole(self.name, past_of(session.counters, session.settings, numbers, True))
 
 
-def _rest(share: float | None) -> float | None:
-    return None if share is None else 1.0 - share
+_TOLD = ("row", "time", "key", "score", "threshold", "why", "incident")
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def marks(task: str, columns: dict[str, Any]) -> Marks:
@@ -215,4 +208,5 @@ def dashboard(
         raise UsageProblem(f"--dashboard: {error}") from None
     with page:
         print(f"onkel: the live page is at {page.url}", file=sys.stderr, flush=True)
+        live.url = page.url
         yield live

@@ -13,26 +13,16 @@ from bokeh.resources import Resources
 from numpy.typing import NDArray
 
 import onkel
-from onkel.app.report import keys
-from onkel.app.report.figures import (
-    BLUE,
-    RED,
-    SKY,
-    Drawing,
-    empty,
-    legend_list,
-    name_rarities,
-    powers,
-    stacked,
-)
+from onkel.app.report import keys, tables
+from onkel.app.report.axis import Axis, axis_of, lined
+from onkel.app.report.figures import BLUE, INK, SKY, Drawing, empty, legend_list, stacked
+from onkel.app.report.scores import scores, shaded
 from onkel.app.report.style import STYLE, opening
 from onkel.app.run import lost
 from onkel.app.run.fleets import Keyed
 from onkel.app.run.progress import told
 from onkel.app.run.session import Session
-from onkel.app.run.settings import RunSettings
 from onkel.app.run.tables import by_kind
-from onkel.explain import one_in
 from onkel.fleet.view import FleetView
 
 Array = NDArray[Any]
@@ -77,10 +67,15 @@ def page(session: Session) -> str:
         task=session.settings.task, style=STYLE,
         library=Resources(mode="inline", components=["bokeh"]).render_js(),
         title=_title(session), lead=_lead(session), tiles=_tiles(session),
-        sections="\n".join([*sections, _keys(session), _alerts(session)]),
-        settings=_settings(session),
+        sections="\n".join([*sections, *_tables(session)]),
+        settings=tables.settings(session),
         version=onkel.__version__, script=script,
     )  # fmt: skip
+
+
+def _tables(session: Session) -> list[str]:
+    labels = tables.confusion(session.counters.labels)
+    return [labels, tables.incidents(session), _keys(session), tables.alerts(session)]
 
 
 def _title(session: Session) -> str:
@@ -130,108 +125,156 @@ def _split(words: str) -> tuple[str, str]:
     return parts[at], " ".join(parts[:at] + parts[at + 1 :])
 
 
-_SUMMED = ("rows", "shown", "alerts", "score", "threshold", "mistakes", "error", "covered")
-
-
 def _plots(session: Session) -> dict[str, tuple[str, str, Drawing]]:
-    history = session.counters.history
-    sums = {name: np.array([s.get(name, 0.0) for s in history.sums]) for name in _SUMMED}
-    there = sums["rows"] > 0
-    row = (np.arange(len(there)) * history.width + sums["rows"] / 2)[there]
-    sums = {name: values[there] for name, values in sums.items()}
+    axis = axis_of(session.counters)
     makers = {"detect": _detect, "classify": _classify, "regress": _regress}
-    found = makers[session.settings.task](session, row, sums) if there.any() else {}
+    found = {} if axis is None else makers[session.settings.task](session, axis)
     return {**found, **_weights(session)}
 
 
-def _detect(session: Session, row: Array, sums: dict[str, Array]) -> dict[str, Any]:
+def _sums(session: Session, axis: Axis, *names: str) -> list[Array]:
+    """Return columns of the history where there were rows."""
+    return [session.counters.history.column(name)[axis.there] for name in names]
+
+
+def _detect(session: Session, axis: Axis) -> dict[str, Any]:
     rare = session.settings.tells_p
-    shown = np.where(sums["shown"] > 0, sums["shown"], np.nan)
-    promised = np.full(len(row), session.settings.promised or 0.0)
-    so_far = np.cumsum(sums["shown"])
-    since = np.cumsum(sums["alerts"]) / np.where(so_far > 0, so_far, np.nan)
-    lines: dict[str, Any] = {
-        "here": (sums["alerts"] / shown, SKY, "solid"), "since the start": (since, BLUE, "solid"),
-        "promised": (promised, RED, "dashed"),
-    }  # fmt: skip
-    if session.settings.promised is None:
-        del lines["promised"]
-    rates = _figure("alert rate", row, lines)
-    rates.plot.yaxis.formatter = NumeralTickFormatter(format="0.[00]%")
-    most = np.nanmax([*(sums["alerts"] / shown), *since, 2 * promised[0]])
-    rates.plot.y_range = Range1d(start=0, end=1.05 * float(most))
-    return {
-        "scores": (*(RARE if rare else SCORED), _scores(row, sums, rare)),
-        "rates": ("Alert rate", _about_rate(session, rare), rates),
-    }
+    title, text = RARE if rare else SCORED
+    found = {"scores": (title, text + _thinned(session), scores(session, axis))}
+    if session.counters.warming < session.counters.predicted:
+        found["rates"] = ("Alert rate", _about_rate(session, rare), _rates(session, axis))
+    return found
 
 
 SCORED = (
     "Score and threshold",
-    "High scores are usual; rows below the threshold are alerts. Both are means over stretches of "
-    "rows.",
+    "High scores are usual; rows below the threshold are alerts. The band reaches from the lowest "
+    "to the highest score of each stretch of rows.",
 )
 RARE = (
     "How rare rows were",
     "Each row gets a number p: a usual row as unusual comes once in 1/p. Downwards is rarer, by "
-    "powers of ten; a row below the level is an alert. Both lines are means (of the logarithm) "
-    "over stretches of rows, so that a single alert is hardly seen, and a fault that lasts is.",
+    "powers of ten; a row below the level is an alert. The band reaches from the rarest row of "
+    "each stretch to the most usual one.",
 )
 
 
-def _scores(row: Array, sums: dict[str, Array], rare: bool) -> Drawing:
-    score, limit = sums["score"] / sums["rows"], sums["threshold"] / sums["rows"]
-    if not rare:
-        return _figure("score", row, {
-            "mean score": (score, BLUE, "solid"), "threshold": (limit, RED, "solid"),
-        })  # fmt: skip
-    lines = {"mean": (powers(score), BLUE, "solid"), "level": (powers(limit), RED, "solid")}
-    drawn = _figure("a usual row in so many", row, lines, "10^@y{0.0}")
-    name_rarities(drawn.plot, min(float(v.min()) for v, _, _ in lines.values()))
+def _thinned(session: Session) -> str:
+    """Return how many alerts are marked, if not all, and what shading means."""
+    marks, warming = session.counters.marks, session.counters.warming
+    kind = "many keys at once" if session.source.schema.at("key") is not None else "several alerts"
+    text = f" Shaded: incidents of {kind}." if shaded(session) else ""
+    if marks.every > 1:
+        text += f" There were {marks.seen:,} alerts; one in {marks.every:,} is marked."
+    if warming == session.counters.predicted:
+        text += (
+            f" All {warming:,} rows were warm-up, which is learned without an alert being shown."
+        )
+    return text
+
+
+def _rates(session: Session, axis: Axis) -> Drawing:
+    """Return the rate of alerts, in steps long enough that a single alert is no spike."""
+    alerts, shown = _sums(session, axis, "alerts", "shown")
+    promised = session.settings.promised or 0.0
+    total, rows = np.cumsum(alerts), np.cumsum(shown)
+    since, late = total / np.where(rows > 0, rows, np.nan), _moving(alerts, shown)
+    lines = {
+        "of late": (late, SKY, "solid"), "since the start": (since, BLUE, "solid"),
+        "promised": (np.full(len(rows), promised), INK, "dashed"),
+    }  # fmt: skip
+    if session.settings.promised is None:
+        del lines["promised"]
+    drawn = lined(axis, "alert rate", lines, "@y{0.[00]%}")
+    drawn.plot.yaxis.formatter = NumeralTickFormatter(format="0.[00]%")
+    most = np.nanmax([*late, *since[len(since) // 20 :], 2 * promised])
+    drawn.plot.y_range = Range1d(start=0, end=1.05 * float(most))
     return drawn
 
 
 def _about_rate(session: Session, rare: bool) -> str:
-    warming, rows = session.counters.warming, session.counters.predicted
+    warming = session.counters.warming
     warm = f" The {warming:,} rows of warm-up are not counted." if warming else ""
-    if warming == rows:
-        return f"All {rows:,} rows were warm-up, which is learned without an alert being shown."
+    late = " “Of late” is over a twentieth of the run."
     if session.settings.promised is None:
-        return f"No rate was promised, but a share of the answered alerts that are faults.{warm}"
+        none = "No rate was promised, but a share of the answered alerts that are faults."
+        return f"{none}{late}{warm}"
     if rare:
         return (
             f"About {session.settings.promised:.3g} of usual rows raise an alert; faults, and "
-            f"changes that last, come on top.{warm}"
+            f"changes that last, come on top.{warm}{late}"
         )
-    return f"Whatever the stream does, the rate since the start goes to the promised one.{warm}"
+    return (
+        f"Whatever the stream does, the rate since the start goes to the promised one.{warm}{late}"
+    )
 
 
-def _classify(session: Session, row: Array, sums: dict[str, Array]) -> dict[str, Any]:
-    rows = sums["rows"]
-    since = np.cumsum(sums["mistakes"]) / np.cumsum(rows)
-    plot = _figure("mistakes", row, {
-        "here": (sums["mistakes"] / rows, SKY, "solid"), "since the start": (since, BLUE, "solid"),
-    })  # fmt: skip
-    text = "The share of rows whose label was predicted wrongly, before it was learned."
-    return {"mistakes": ("Mistakes", text, plot)}
+def _moving(part: Array, rows: Array) -> Array:
+    """Return a share over the latest twentieth of the stretches, at each."""
+    back = max(len(rows) // 20, 1)
+    sums = [np.cumsum(c) for c in (part, rows)]
+    gone = [np.concatenate([np.zeros(min(back, len(c))), c[:-back]]) for c in sums]
+    count = sums[1] - gone[1]
+    found: Array = (sums[0] - gone[0]) / np.where(count > 0, count, np.nan)
+    return found
 
 
-def _regress(session: Session, row: Array, sums: dict[str, Array]) -> dict[str, Any]:
-    rows = sums["rows"]
-    error = _figure("mean absolute error", row, {
-        "here": (sums["error"] / rows, SKY, "solid"),
-        "since the start": (np.cumsum(sums["error"]) / np.cumsum(rows), BLUE, "solid"),
-    })  # fmt: skip
-    found = {"error": ("Error", "How far predictions were off, before they were learned.", error)}
+def _shares(part: Array, rows: Array) -> dict[str, tuple[Array, str, str]]:
+    """Return a share of late, and since the start."""
+    since = np.cumsum(part) / np.cumsum(rows)
+    return {"of late": (_moving(part, rows), SKY, "solid"),
+            "since the start": (since, BLUE, "solid")}  # fmt: skip
+
+
+def _classify(session: Session, axis: Axis) -> dict[str, Any]:
+    mistakes, rows = _sums(session, axis, "mistakes", "rows")
+    drawn = lined(axis, "mistakes", _shares(mistakes, rows), "@y{0.[00]%}")
+    drawn.plot.yaxis.formatter = NumeralTickFormatter(format="0.[00]%")
+    text = (
+        "The share of rows whose label was predicted wrongly, before it was learned. “Of late” is "
+        "over a twentieth of the run."
+    )
+    return {"mistakes": ("Mistakes", text, drawn), **_calibration(session)}
+
+
+def _calibration(session: Session) -> dict[str, Any]:
+    held = [(n, p / n, right / n) for n, p, right in session.counters.labels.chances if n]
+    if not held:
+        return {}
+    rows, said, came = (np.array(column) for column in zip(*held, strict=True))
+    off = float(np.sum(rows * np.abs(said - came)) / np.sum(rows))
+    plot = empty("share that was right", Range1d(start=0, end=1), "probability that was told")
+    for form in (plot.xaxis, plot.yaxis):
+        form.formatter = NumeralTickFormatter(format="0%")
+    plot.y_range = Range1d(start=0, end=1.04)
+    plot.line([0, 1], [0, 1], color=INK, line_dash="dashed", line_width=1.5)
+    source = {"x": said, "y": came, "rows": rows, "size": 6 + 16 * np.sqrt(rows / rows.max())}
+    dots = plot.scatter("x", "y", size="size", source=source, color=BLUE, alpha=0.8)
+    tip = "@rows{0,0} rows: told @x{0.0%}, right @y{0.0%}"
+    plot.add_tools(HoverTool(renderers=[dots], tooltips=tip, visible=False))
+    text = (
+        "Each prediction came with a probability. Rows are taken together by it: on the dashed "
+        f"line as many were right as was told. They are {100 * off:.2g} points off it, on the mean."
+    )
+    keys = (("dot", BLUE, "rows, the larger the more of them"), ("dash", INK, "as told"))
+    return {"calibration": ("Are the probabilities right?", text, Drawing(plot, keys))}
+
+
+def _regress(session: Session, axis: Axis) -> dict[str, Any]:
+    rows, error, covered = _sums(session, axis, "rows", "error", "covered")
+    drawn = lined(axis, "mean absolute error", _shares(error, rows))
+    text = (
+        "How far predictions were off, before they were learned. “Of late” is over a twentieth of "
+        "the run."
+    )
+    found = {"error": ("Error", text, drawn)}
     if session.settings.promised is not None:
-        promised = np.full(len(row), 1.0 - session.settings.promised)
-        covered = _figure("coverage", row, {
-            "here": (sums["covered"] / rows, SKY, "solid"),
-            "since the start": (np.cumsum(sums["covered"]) / np.cumsum(rows), BLUE, "solid"),
-            "promised": (promised, RED, "dashed"),
-        })  # fmt: skip
+        promised = np.full(len(rows), 1.0 - session.settings.promised)
+        lines = {**_shares(covered, rows), "promised": (promised, INK, "dashed")}
+        inside = lined(axis, "coverage", lines, "@y{0.0%}")
+        inside.plot.yaxis.formatter = NumeralTickFormatter(format="0.[0]%")
         text = "The share of targets inside their intervals, beside the promised one."
-        found["coverage"] = ("Coverage", text, covered)
+        found["coverage"] = ("Coverage", text, inside)
     return found
 
 
@@ -249,71 +292,9 @@ def _weights(session: Session) -> dict[str, Any]:
     return {"settings-weights": ("Which settings counted", text, drawn)}
 
 
-def _figure(
-    label: str, row: Array, lines: dict[str, tuple[Array, str, str]], value: str = "@y{0.0000}"
-) -> Drawing:
-    end = float(row[-1] + (row[-1] - row[-2] if len(row) > 1 else row[-1]) / 2)
-    plot = empty(label, Range1d(start=0, end=end, bounds="auto"), "row")
-    plot.xaxis.formatter = NumeralTickFormatter(format="0,0")
-    plot.xaxis.ticker.desired_num_ticks = 5  # they fit a phone, too
-    for name, (values, color, dash) in lines.items():
-        drawn = plot.line(row, values, color=color, line_dash=dash, line_width=1.8, name=name)
-        plot.add_tools(
-            HoverTool(renderers=[drawn], tooltips=f"$name, row @x{{0,0}}: {value}", visible=False)
-        )
-    shapes = {"solid": "line", "dashed": "dash"}
-    keys = tuple((shapes[dash], color, name) for name, (_, color, dash) in lines.items())
-    return Drawing(plot, keys)
-
-
 def _keys(session: Session) -> str:
     if not isinstance(session.models, Keyed):
         return ""
     names = list(session.source.schema.features)
     view = FleetView(session.models.fleet, session.models.ranking, names)
     return keys.section(view, len(session.models))
-
-
-def _alerts(session: Session) -> str:
-    latest = [a for a in session.counters.latest[::-1] if a.get("why")][:20]
-    if not latest:
-        return ""
-    rare = session.settings.tells_p
-    rows = "\n".join(_alert(a, rare) for a in latest)
-    return (
-        '<section id="alerts"><h2>Latest alerts with an explanation</h2><div class="scroll">'
-        f"<table><thead><tr><th>row</th><th>{_second(latest[0])}</th>"
-        f"{'<th>how rare</th>' * rare}<th>why</th></tr></thead><tbody>{rows}</tbody></table></div>"
-        "</section>"
-    )
-
-
-def _alert(alert: dict[str, Any], rare: bool) -> str:
-    cells = [f"{alert['row']:,}", escape(str(alert.get(_second(alert)) or ""))]
-    if rare:
-        cells.append(f'<b style="white-space: nowrap">{one_in(alert["score"])}</b>')
-    return f"<tr>{''.join(f'<td>{c}</td>' for c in [*cells, escape(alert['why'])])}</tr>"
-
-
-def _second(alert: dict[str, Any]) -> str:
-    """Return by what an alert is told apart, besides its row."""
-    return next((name for name in ("time", "key") if alert.get(name)), "")
-
-
-def _unsaid(settings: RunSettings) -> list[str]:
-    """Return the settings that have no meaning for this run."""
-    found = ["scale"] if settings.tunes_itself else []
-    if settings.tells_p or settings.task != "detect":
-        found.append("learn_alerts")
-    return found if settings.task == "detect" else [*found, "recent", "explain", "everything"]
-
-
-def _settings(session: Session) -> str:
-    given = {n: v for n, v in session.settings.to_dict().items() if v not in (None, "", [])}
-    given["model"] = repr(session.settings.estimator())
-    for name in _unsaid(session.settings):
-        given.pop(name, None)
-    return "\n".join(
-        f'<tr><th scope="row">{escape(n)}</th><td>{escape(str(v))}</td><td></td></tr>'
-        for n, v in given.items()
-    )

@@ -100,7 +100,10 @@ thead th { color: var(--soft); font-size: .82rem; vertical-align: bottom; }
 .each :is(th, td):is(:nth-child(1), :nth-child(4), :nth-child(5), :nth-child(6)) {
   text-align: right;
 }
-.each td { white-space: nowrap; }
+.each td, .nowrap { white-space: nowrap; }
+.matrix :is(th, td):not(:first-child) { text-align: right; }
+details { margin-top: .8rem; }
+summary { cursor: pointer; color: var(--accent); }
 .sub th { padding-left: 1rem; font-weight: 400; color: var(--soft); }
 @media (max-width: 36rem) {
   .summary tr {
@@ -112,6 +115,16 @@ thead th { color: var(--soft); font-size: .82rem; vertical-align: bottom; }
   .summary td:nth-child(3) { grid-column: 1 / -1; font-size: .85rem; }
   .summary .sub td:nth-child(3) { padding-left: 1rem; }
   .summary td:nth-child(2) { white-space: normal; overflow-wrap: anywhere; }
+}
+@media (max-width: 36rem) {
+  .told thead { display: none; }
+  .told tr {
+    display: flex; flex-wrap: wrap; gap: 0 1rem; padding: .5rem 0;
+    border-bottom: 1px solid var(--line);
+  }
+  .told td { border: 0; padding: 0; }
+  .told td:not(:last-child)::before { content: attr(data-is) " "; color: var(--soft); }
+  .told td:last-child { flex-basis: 100%; }
 }
 footer { color: var(--soft); font-size: .85rem; margin-top: 1.5rem; overflow-wrap: anywhere; }
 code { font: .92em ui-monospace, "SF Mono", Menlo, Consolas, monospace; }

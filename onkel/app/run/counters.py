@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-BUCKETS = 400
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+BUCKETS = 800
 """The history has at most so many entries; then two become one."""
-LATEST = 50
+MARKS = 4000
+"""Alerts that a report marks; of more, every second one, and so on."""
+LATEST = 200
+LABELS = 40
+"""Of the table of labels; what comes later is counted as others."""
+OTHERS = "(others)"
+BINS = 10
+"""Of predicted probabilities, for calibration."""
 FIRST = 3
 """So many broken rows are told with line and reason."""
+
+
+_LEAST, _MOST = ("low", "time"), ("high",)
+"""Of these the least and the most are kept; all else is added up."""
 
 
 @dataclass
@@ -18,35 +35,111 @@ class History:
 
     Examples
     --------
-    >>> history = History(width=1)
-    >>> for row in range(1000):
-    ...     history.add(row, {"rows": 1.0, "alerts": float(row % 2)})
-    >>> history.width, len(history.sums), history.sums[0]
-    (4, 250, {'rows': 4.0, 'alerts': 2.0})
+    >>> history = History()
+    >>> history.add(np.arange(1000), {"rows": 1.0, "low": np.arange(1000.0)})
+    >>> history.width, len(history), history.sums["rows"][0], history.sums["low"][1]
+    (2, 500, 2.0, 2.0)
     """
 
-    width: int = 64
-    sums: list[dict[str, float]] = field(default_factory=list)
+    width: int = 1
+    sums: dict[str, list[float]] = field(default_factory=dict)
+    """By name, one entry for each stretch."""
 
-    def add(self, row: int, sums: dict[str, float]) -> None:
-        """Add a block that starts at `row`."""
-        while row // self.width >= BUCKETS:
+    def __len__(self) -> int:
+        return max(map(len, self.sums.values()), default=0)
+
+    def add(self, rows: Array, values: Mapping[str, Any]) -> None:
+        """Add rows by their numbers, of each an entry per name (or one for all of them)."""
+        if not len(rows):
+            return
+        while int(rows[-1]) // self.width >= BUCKETS:
             self._halve()
-        at = row // self.width
-        while len(self.sums) <= at:
-            self.sums.append({})
-        for name, value in sums.items():
-            self.sums[at][name] = self.sums[at].get(name, 0.0) + value
+        at, count = rows // self.width, int(rows[-1]) // self.width + 1
+        for name, added in values.items():
+            held = self._column(name, max(count, len(self)))
+            _put(name, held, at, np.broadcast_to(np.asarray(added, float), len(rows)))
+            self.sums[name] = held.tolist()
+
+    def _column(self, name: str, count: int) -> Array:
+        held = self.sums.get(name, [])
+        return np.concatenate([held, np.full(count - len(held), _start(name))])
 
     def _halve(self) -> None:
-        old, self.sums = self.sums, []
         self.width *= 2
-        for i, sums in enumerate(old):
-            if i % 2 == 0:
-                self.sums.append(dict(sums))
-            else:
-                last = self.sums[-1]
-                self.sums[-1] = {n: last.get(n, 0.0) + sums.get(n, 0.0) for n in {**last, **sums}}
+        for name, held in self.sums.items():
+            fewer = np.full((len(held) + 1) // 2, _start(name))
+            _put(name, fewer, np.arange(len(held)) // 2, np.array(held))
+            self.sums[name] = fewer.tolist()
+
+    def column(self, name: str) -> Array:
+        """Return one entry for each stretch."""
+        return self._column(name, len(self))
+
+
+def _start(name: str) -> float:
+    return np.nan if name in (*_LEAST, *_MOST) else 0.0
+
+
+def _put(name: str, held: Array, at: Array, added: Array) -> None:
+    put: Any = np.fmin if name in _LEAST else np.fmax if name in _MOST else np.add
+    put.at(held, at, added)
+
+
+@dataclass
+class AlertMarks:
+    """Where alerts were: all of them, or every second, fourth and so on if they are too many.
+
+    Examples
+    --------
+    >>> marks = AlertMarks()
+    >>> marks.add(np.arange(5000), np.zeros(5000), None)
+    >>> marks.every, len(marks.row), marks.seen
+    (2, 2500, 5000)
+    """
+
+    every: int = 1
+    seen: int = 0
+    row: list[int] = field(default_factory=list)
+    score: list[float] = field(default_factory=list)
+    time: list[float] = field(default_factory=list)
+
+    def add(self, rows: Array, scores: Array, times: Array | None) -> None:
+        """Take alerts in."""
+        kept = (self.seen + np.arange(len(rows))) % self.every == 0
+        self.seen += len(rows)
+        self.row += rows[kept].tolist()
+        self.score += scores[kept].tolist()
+        self.time += [] if times is None else times[kept].tolist()
+        while len(self.row) > MARKS:
+            self.every *= 2
+            self.row, self.score, self.time = self.row[::2], self.score[::2], self.time[::2]
+
+
+@dataclass
+class Labels:
+    """How often each label was predicted for each, and how often probabilities were right."""
+
+    table: dict[str, dict[str, int]] = field(default_factory=dict)
+    """By the label that came, then by the one that was predicted."""
+    chances: list[list[float]] = field(default_factory=lambda: [[0, 0.0, 0] for _ in range(BINS)])
+    """By predicted probability: rows, sum of the probabilities, how many were right."""
+
+    def add(self, found: list[Any], chances: list[Any], targets: list[Any]) -> None:
+        """Take predictions in; rows without a target, or without a prediction, do not count."""
+        for label, chance, target in zip(found, chances, targets, strict=True):
+            if target is None or label is None:
+                continue
+            row = self.table.setdefault(self._name(target, self.table), {})
+            name = self._name(label, self.table)
+            row[name] = row.get(name, 0) + 1
+            bin_ = self.chances[min(int(chance * BINS), BINS - 1)]
+            bin_[0] += 1
+            bin_[1] += chance
+            bin_[2] += label == target
+
+    def _name(self, label: Any, known: Mapping[str, Any]) -> str:
+        name = str(label)
+        return name if name in known or len(known) < LABELS else OTHERS
 
 
 def member(number: int) -> str:
@@ -74,6 +167,14 @@ class Counters:
     absolute_error: float = 0.0
     squared_error: float = 0.0
     covered: int = 0
+    held_back: int = 0
+    """Alerts that a cool-down did not show."""
+    incidents: int = 0
+    incidents_open: int = 0
+    grouping: dict[str, Any] = field(default_factory=dict)
+    """All that is known of incidents, as a checkpoint holds it."""
+    marks: AlertMarks = field(default_factory=AlertMarks)
+    labels: Labels = field(default_factory=Labels)
     history: History = field(default_factory=History)
     latest: list[dict[str, Any]] = field(default_factory=list)
     last_label: Any = None
@@ -103,14 +204,15 @@ class Counters:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON knows it."""
-        return {**vars(self), "history": vars(self.history)}
+        return {**vars(self), **{name: vars(getattr(self, name)) for name in _INSIDE}}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Counters:
         """Return the counters that `to_dict` has described."""
         own = dict(data)
         own.pop("explained", None)  # of states that were written when it counted
-        own["history"] = History(**own.get("history", {}))
+        for name, kind in _INSIDE.items():
+            own[name] = kind(**own.get(name, {}))
         return cls(**own)
 
     def note(self, alerts: list[dict[str, Any]]) -> None:
@@ -124,8 +226,8 @@ class Counters:
     def weights(self) -> list[list[float]]:
         """Return the members' mean weights in each stretch of the history; [] where none were."""
         found = []
-        for sums in self.history.sums:
-            held = [sums.get(member(i), 0.0) for i in range(len(self.members))]
+        columns = [self.history.column(member(i)) for i in range(len(self.members))]
+        for held in np.array(columns).T.tolist():
             total = sum(held)
             found.append([w / total for w in held] if total > 0 else [])
         return found
@@ -147,6 +249,9 @@ class Counters:
             shown = self.predicted - self.warming
             found |= {"warmup": self.warming, "alerts": self.alerts, "rate_promised": promised}
             found["rate_realised"] = _share(self.alerts, shown)
+            found |= {"incidents": self.incidents, "incidents_open": self.incidents_open}
+            if self.held_back:
+                found["held_back"] = self.held_back
         elif task == "classify":
             found |= {"mistakes": self.mistakes}
             found["mistake_rate"] = _share(self.mistakes, self.examples)
@@ -160,6 +265,9 @@ class Counters:
                 found["coverage_promised"] = 1.0 - promised
                 found["coverage_realised"] = _share(self.covered, self.examples)
         return found
+
+
+_INSIDE: dict[str, Any] = {"history": History, "marks": AlertMarks, "labels": Labels}
 
 
 def _share(part: float, whole: int) -> float | None:

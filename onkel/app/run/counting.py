@@ -118,8 +118,8 @@ class Counting:
         """Return which rows go to the output."""
         return np.ones(len(next(iter(columns.values()))), bool)
 
-    def sums(self, columns: Columns) -> dict[str, float]:
-        """Return what the history adds up."""
+    def sums(self, columns: Columns) -> dict[str, Any]:
+        """Return what the history adds up, row by row."""
         raise NotImplementedError
 
     def weights(self) -> dict[str, float]:
@@ -143,6 +143,8 @@ class Alerts(Counting):
             "alert",
             "alert_id",
             "rank",
+            "incident",
+            *(("held_back",) if self.settings.cool_down and self.settings.everything else ()),
             "why",
         )
 
@@ -179,16 +181,15 @@ class Alerts(Counting):
 
     def shown(self, columns: Columns) -> Array:
         """Return which rows go to the output: alerts, unless everything was asked for."""
-        alert: Array = columns["alert"]
+        alert = np.asarray(columns["alert"], bool) & ~columns["held_back"]
         return np.ones(len(alert), bool) if self.settings.everything else alert
 
-    def sums(self, columns: Columns) -> dict[str, float]:
-        """Return what the history adds up."""
-        score, limit = columns["score"], columns["threshold"]
+    def sums(self, columns: Columns) -> dict[str, Any]:
+        """Return what the history adds up, row by row."""
+        score = np.asarray(columns["score"], float)
         return {
-            "rows": len(score), "score": float(np.sum(score)),
-            "threshold": float(np.sum(limit)), "alerts": int(np.sum(columns["alert"])),
-            "shown": int(np.sum(columns["shown"])),
+            "rows": 1.0, "score": score, "threshold": columns["threshold"], "low": score,
+            "high": score, "alerts": columns["alert"], "shown": columns["shown"],
         }  # fmt: skip
 
 
@@ -219,6 +220,7 @@ class Mistakes(Counting):
         self.counters.mistakes += sum(wrong)
         if block.keys is None:
             self._repeat(targets)
+        self.counters.labels.add(columns["prediction"], columns["probability"], targets)
         return {**columns, "wrong": wrong}
 
     def _repeat(self, targets: list[Any]) -> None:
@@ -228,10 +230,10 @@ class Mistakes(Counting):
             self.counters.unchanged += sum(a != b for a, b in pairwise([before, *labels]))
             self.counters.last_label = labels[-1]
 
-    def sums(self, columns: Columns) -> dict[str, float]:
-        """Return what the history adds up."""
-        known = sum(y is not None for y in columns["target"])
-        return {"rows": known, "mistakes": sum(columns["wrong"])}
+    def sums(self, columns: Columns) -> dict[str, Any]:
+        """Return what the history adds up, row by row."""
+        known = [y is not None for y in columns["target"]]
+        return {"rows": known, "mistakes": columns["wrong"]}
 
 
 class Errors(Counting):
@@ -251,12 +253,11 @@ class Errors(Counting):
         self.counters.covered += sum(inside)
         return {**columns, "error": error, "inside": inside}
 
-    def sums(self, columns: Columns) -> dict[str, float]:
-        """Return what the history adds up."""
-        error = [e for e in columns["error"] if e is not None]
-        return {
-            "rows": len(error), "error": float(sum(error)), "covered": sum(columns["inside"]),
-        }  # fmt: skip
+    def sums(self, columns: Columns) -> dict[str, Any]:
+        """Return what the history adds up, row by row."""
+        known = [e is not None for e in columns["error"]]
+        error = [e or 0.0 for e in columns["error"]]
+        return {"rows": known, "error": error, "covered": columns["inside"]}
 
 
 COUNTINGS: dict[str, type[Counting]] = {"detect": Alerts, "classify": Mistakes, "regress": Errors}

@@ -176,9 +176,21 @@ class FleetAlerts(Alerts):
             p = columns.get("p", verdicts.rank)
             model.ranking.update(block.keys, p, verdicts.alert, block.X, found.usual)
             ids = alert_ids(verdicts.alert, verdicts.age, block.keys)
-            return {**self.counted(columns, block), "alert_id": ids, "shown": shown}
+            more = {"alert_id": ids, "far": far_of(block.X, verdicts.alert, found.usual)}
+            return {**self.counted(columns, block), **more, "shown": shown}
 
         return finish
+
+
+def far_of(X: Any, alert: Any, usual: Any) -> list[Any]:
+    """Return how far the numbers of alerts lie from the means of their keys, in spreads."""
+    far: list[Any] = [None] * len(alert)
+    for i in np.flatnonzero(alert).tolist() if usual is not None else ():
+        mean, variance = usual[i]
+        with np.errstate(all="ignore"):
+            z = (X[i] - mean) / np.sqrt(variance)
+        far[i] = np.where(variance > 0, z, 0.0)
+    return far
 
 
 def _warmup(estimator: Any, rows: Rows) -> int:

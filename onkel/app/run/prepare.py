@@ -171,7 +171,7 @@ def models_of(
 
 def _identity(settings: RunSettings, reading: Reading, options: dict[str, Any]) -> dict[str, Any]:
     """Return what a restart must not change."""
-    output, dead = options["output"], options["dead_letters"]
+    output, dead, told = options["output"], options["dead_letters"], options.get("incidents")
     return {
         **settings.to_dict(), "target": reading.roles.target, "time": reading.roles.time,
         "key": reading.roles.key, "ignore": list(reading.roles.ignore),
@@ -181,6 +181,7 @@ def _identity(settings: RunSettings, reading: Reading, options: dict[str, Any]) 
         "decimal": reading.roles.decimal, "id": reading.roles.id,
         "output": output if output == "-" else os.path.abspath(output),
         "dead_letters": dead and os.path.abspath(dead),
+        "incidents": told and os.path.abspath(told),
     }  # fmt: skip
 
 
@@ -224,7 +225,11 @@ def _sinks(options: dict[str, Any], state: State | None, stack: contextlib.ExitS
     dead = _dead(options, state)
     if dead is not None:
         stack.callback(dead.close)
-    return Sinks(output, dead)
+    told = None
+    if options.get("incidents"):
+        told = _file(Path(options["incidents"]).absolute(), state)
+        stack.callback(told.close)
+    return Sinks(output, dead, told)
 
 
 def _dead(options: dict[str, Any], state: State | None) -> FileSink | None:

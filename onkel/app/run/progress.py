@@ -54,6 +54,13 @@ def told(summary: dict[str, Any]) -> list[str]:
     words = []
     if "alerts" in summary:
         words.append(f"{summary['alerts']:,} alert{'s' * (summary['alerts'] != 1)}")
+        if summary.get("held_back"):
+            words.append(f"{summary['held_back']:,} of them held back by the cool-down")
+        if summary["alerts"]:
+            still = f" ({summary['incidents_open']:,} open)" * (summary["incidents_open"] > 0)
+            words.append(
+                f"{summary['incidents']:,} incident{'s' * (summary['incidents'] != 1)}{still}"
+            )
         if summary["rate_realised"] is not None:
             words.append(f"rate {summary['rate_realised']:.3g}{_promised(summary)}")
         if summary["warmup"]:

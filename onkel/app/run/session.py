@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from onkel.app.errors import RunError, SourceProblem
-from onkel.app.run import answering
+from onkel.app.run import answering, incidents
 from onkel.app.run.answering import Hearing
 from onkel.app.run.checkpoint import State
-from onkel.app.run.counters import FIRST, Counters
+from onkel.app.run.counters import FIRST, LATEST, Counters
 from onkel.app.run.counting import Counting, Finish
 from onkel.app.run.fleets import NOTE, FleetAlerts, Keyed
 from onkel.app.run.ledger import Checkpoint
@@ -43,10 +43,12 @@ class Sinks:
 
     output: Sink
     dead: Sink | None = None
+    incidents: Sink | None = None
 
     def files(self) -> list[FileSink]:
         """Return those that keep what is written."""
-        sinks = [sink for sink in (self.output, self.dead) if isinstance(sink, FileSink)]
+        every = (self.output, self.dead, self.incidents)
+        sinks = [sink for sink in every if isinstance(sink, FileSink)]
         return [sink for sink in sinks if sink.regular]
 
 
@@ -100,6 +102,12 @@ class Session:
         keyed = isinstance(self.models, Keyed)
         counting = FleetAlerts if keyed else counting_of(self.settings)
         self.counting: Counting = counting(self.settings, schema, self.counters)
+        self.grouping: incidents.Grouping | None = None
+        """Of a detector: its incidents."""
+        if self.settings.task == "detect":
+            self.grouping = incidents.Grouping(self.settings, schema.features)
+            if self.counters.grouping:
+                self.grouping.restore(self.counters.grouping)
         self._position = self.state.last.position if self.state else None
         self._saved, self._heard, self._dirty = time.monotonic(), time.monotonic(), False
         self._writer = ThreadPoolExecutor(1, "onkel-writer")
@@ -139,6 +147,8 @@ class Session:
         finally:
             self._writer.shutdown()
         self.save()
+        if self.state is None and self.grouping is not None and self.sinks.incidents is not None:
+            self.sinks.incidents.write(incidents.unfinished(self.grouping))
 
     def _blocks(self) -> Any:
         """Return the source's blocks; those of a file are read while others are learned."""
@@ -198,6 +208,8 @@ class Session:
         self.models.compact()
         if isinstance(self.models, Keyed) and self.state.meta(NOTE) != self.models.note():
             self.state.note(NOTE, self.models.note())
+        if self.grouping is not None:
+            self.counters.grouping = self.grouping.dump()
         files = self.sinks.files()
         lengths, ends = {f.name: f.sync() for f in files}, {f.name: f.end() for f in files}
         checkpoint = Checkpoint(self._position, self.counters.to_dict(), lengths, ends)
@@ -233,14 +245,33 @@ class Session:
         self.counters.predicted += len(block.rows)
         self.counters.examples += int(block.known.sum())
         if columns:
+            if self.grouping is not None:
+                columns = {**columns, **self._grouped(self.grouping, block, columns)}
             self._write(block, columns)
             if self.notices is not None:
                 self.notices.add(block, columns, self.source.schema.features)
-            self.counters.history.add(block.first, self.counting.sums(columns))
+            times = {} if block.time is None else {"time": block.time}
+            self.counters.history.add(block.rows, {**self.counting.sums(columns), **times})
             last = block.first + block.count - 1  # the weights are those after the block
-            self.counters.history.add(last, self.counting.weights())
+            self.counters.history.add(np.array([last]), self.counting.weights())
         self.last = block, columns
         self._watch()
+
+    def _grouped(
+        self, grouping: incidents.Grouping, block: Block, columns: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Group the alerts of a block, write what became of incidents; return columns more."""
+        added, events = grouping(block, columns)
+        if events and self.sinks.incidents is not None:
+            self.sinks.incidents.write(incidents.lines(grouping, events))
+        alert, counters = np.asarray(columns["alert"], bool), self.counters
+        scores = np.asarray(columns["score"], float)[alert]
+        times = None if block.time is None else block.time[alert]
+        counters.marks.add(block.rows[alert], scores, times)
+        counters.held_back += int(np.count_nonzero(added["held_back"]))
+        counters.incidents = grouping.groups.count
+        counters.incidents_open = len(grouping.groups)
+        return added
 
     def _check_broken(self, block: Block) -> None:
         """With --strict stop at the first broken row, or refused one."""
@@ -310,7 +341,7 @@ class Session:
             self._note(chosen)
 
     def _note(self, chosen: dict[str, list[Any]]) -> None:
-        alerts = [i for i, alert in enumerate(chosen["alert"]) if alert][-50:]
+        alerts = [i for i, alert in enumerate(chosen["alert"]) if alert][-LATEST:]
         self.counters.note([{n: _plain(c[i]) for n, c in chosen.items()} for i in alerts])
 
     def summary(self) -> dict[str, Any]:

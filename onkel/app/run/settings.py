@@ -101,6 +101,10 @@ class RunSettings:
     """With `pending`: the share of the rows whose targets are asked for."""
     share: bool = False
     """With keys: whether new ones start from what is usual among all."""
+    cool_down: int = 0
+    """After an alert that is shown, so many rows show none."""
+    incident_gap: str = "20"
+    """From one alert of an incident to the next, at most: rows, or a time span."""
     everything: bool = False
     """Whether all rows go to the output, not alerts alone."""
     output_format: str = "jsonl"
@@ -108,6 +112,21 @@ class RunSettings:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON knows it, but what has no say in the results."""
         return {k: v for k, v in asdict(self).items() if k != "threads"}
+
+    @property
+    def gap(self) -> int | str:
+        """The gap of incidents; raise UsageProblem if it is none."""
+        from onkel.alerting.grouping import gap_of
+
+        text = str(self.incident_gap).strip()
+        gap = int(text) if text.isascii() and text.isdecimal() and len(text) < 18 else text
+        try:
+            gap_of(gap)
+        except ValueError:
+            raise UsageProblem(
+                f"--incident-gap is a number of rows, or a time span such as 30min; got {text!r}."
+            ) from None
+        return gap
 
     @property
     def by_clock(self) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from onkel import judge
 from onkel.app.http.encoding import encode
 from onkel.app.http.problems import Problem
-from onkel.app.service import feedback, fleets, pending, tables
+from onkel.app.service import feedback, fleets, marking, pending, tables
 from onkel.app.service.bodies import Entry
 from onkel.app.service.keys import Remembered
 from onkel.app.service.slots import inner
@@ -63,7 +63,8 @@ def learn(estimator: Any, entry: Entry, names: list[str] | None, rows: Any) -> A
     y = None if task == "novelty" else _needs_y(entry)
     output = output_of(task, entry)
     try:
-        return judge.answer(estimator, X, y, output, explain=FIRST_EXPLAINED, **how)
+        found = judge.answer(estimator, X, y, output, explain=FIRST_EXPLAINED, **how)
+        return marking.marked(estimator, found, y)
     except REFUSALS as error:
         raise refused(error) from error
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from onkel.app.live.board import BUCKETS, PERIOD, Block, Board
+from onkel.app.live.board import ALERTS, BUCKETS, PERIOD, SENT, Block, Board
 from onkel.app.live.drift import Drift, Running
 
 
@@ -59,7 +59,14 @@ def test_a_board_is_bounded_and_tells_only_what_is_new(rng):
         board.changes("m")
         board.alert("m", {"t": i, "score": 0.0, "threshold": 1.0, "sentence": str(i)})
     found = board.changes("m")
-    assert len(found["buckets"]) == BUCKETS and len(found["alerts"]) == 20
+    assert len(found["buckets"]) == BUCKETS and len(found["alerts"]) == SENT
+    assert found["kept"] == 2 * BUCKETS and len(board.alerts("m", 0, 10**6)["alerts"]) <= ALERTS
+    some = board.alerts("m", 3, 4)
+    assert [a["t"] for a in some["alerts"]] == [2 * BUCKETS - 1 - i for i in range(3, 7)]
+    board.alert("m", {"t": 2 * BUCKETS - 3, "sentence": "a reason that came later"})
+    found = board.changes("m")
+    assert found["kept"] == 2 * BUCKETS and found["alerts"][-3]["score"] == 0.0
+    assert found["alerts"][-3]["sentence"] == "a reason that came later"
     assert found["alerts"][-1]["sentence"] == str(2 * BUCKETS - 1)
     again = board.changes("m", found["next"], found["told"])
     assert again["buckets"] == [] and "alerts" not in again

@@ -53,7 +53,12 @@ def test_a_detector(rng, tmp_path, monkeypatch):
     assert found["numbers"]["promised"] == 0.01 and found["numbers"]["terms"] > 0
     assert found["numbers"]["rarity"] and found["numbers"]["warmup"] == 230
     known = {line["row"] + 1: line["why"] for line in alerts}
-    assert found["alerts"] and all(known[a["t"]] == a["sentence"] for a in found["alerts"])
+    assert [a["t"] - 1 for a in found["alerts"]] == [line["row"] for line in alerts][-50:]
+    assert all(known[a["t"]] == a["sentence"] for a in found["alerts"])
+    told = {one["incident"] for one in found["incidents"]}
+    assert told == {line["incident"] for line in alerts} and found["numbers"]["incidents"] == len(
+        told
+    )
     assert {line["feature"] for line in found["drift"]} == {"a", "b", "c"}
 
 

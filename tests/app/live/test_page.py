@@ -275,3 +275,37 @@ def test_any_publisher_can_show_the_page(browser):
             stop.set()
             thread.join()
         assert Client(dashboard.url).refused("GET", "/models")[0] == 404
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_alerts_and_incidents_whatever_is_asked_for(browser, tmp_path, width):
+    """A model that is only asked for ranks: the page has all its alerts, and its incidents."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(3000, 3))
+    X[1500:1540, 1] += 9.0
+    with served(tmp_path) as one:
+        body = {"name": "ranked", "kind": "Detector", "features": NAMES}
+        one.client.ok("POST", "/models", body)
+        for part in np.split(X, 30):
+            asked = {"X": part.tolist(), "output": "rank"}
+            one.client.ok("POST", "/models/ranked/predict-then-learn", asked)
+        page, wrong = opened(browser, one.url, width)
+        page.goto(f"{one.url}/?model=ranked")
+        page.wait_for_selector("#alerts li", timeout=30_000)
+        total = int(shown(page)["alerts, this run"])
+        assert total > 40 and page.locator("#alerts li").count() == 10
+        assert text(page, "#alerts-words") == f"The newest 10 alerts of {total}."
+        while page.locator("#alerts-more").is_visible():
+            before = page.locator("#alerts li").count()
+            page.click("#alerts-more")
+            until(page, f"document.querySelectorAll('#alerts li').length > {before}")
+        assert page.locator("#alerts li").count() == total
+        assert page.locator("#incidents li").count() == 5
+        page.click("#incidents-more")
+        assert "pressure up to" in text(page, "#incidents-card")
+        assert page.locator("#incidents li").count() == int(
+            text(page, "#incidents-words").split()[0]
+        )
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate(AUDIT) == [] and wrong == []
+        keep(page, f"ranked-{width}")

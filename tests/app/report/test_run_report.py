@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import datetime
+import gzip
+import json
 import os
 import re
 
@@ -32,7 +36,79 @@ def test_a_detector_that_tells_p_says_how_rare_alerts_are(rng, tmp_path) -> None
     assert [a for a in alerts[-5:] if f">{one_in(np.log(a['p']))}</b>" not in page] == []
     assert "<b>230</b><span>rows of warm-up</span>" in page
     assert "(promised 0.01 of usual rows)" in page and "The 230 rows of warm-up" in page
-    assert "Detector(missing=&#x27;mean&#x27;)" in page and "learn_alerts" not in page
+    assert (
+        "Detector(missing=&#x27;mean&#x27;)" in page and "learn" not in page.split("settings")[-1]
+    )
+
+
+def test_every_alert_is_drawn_and_incidents_are_told(rng, tmp_path) -> None:
+    X = rng.normal(size=(4312, 3))
+    X[2000:2040, 1] += 7.0
+    at = [f"2026-01-{1 + i // 1440:02}T{i // 60 % 24:02}:{i % 60:02}:00" for i in range(4312)]
+    page = page_of(tmp_path, X, "--time", "at", at=at)
+    alerts, drawn = json_lines(tmp_path / "out"), drawings(tmp_path / "r.html")
+    marks = next(d for d in drawn if "row" in d)
+    assert marks["row"] == [a["row"] for a in alerts]
+    np.testing.assert_allclose(marks["x"], [epoch_of(a["time"]) for a in alerts])
+    rarity = np.maximum([a["score"] / np.log(10) for a in alerts], -12)
+    np.testing.assert_allclose(marks["y"], rarity)
+    band = next(d for d in drawn if "y1" in d and "y2" in d)
+    assert 400 <= len(band["x"]) <= 800 and np.all(np.diff(band["x"]) > 0)
+    assert len({a["incident"] for a in alerts}) == int(
+        re.search(r"<b>(\d+)</b><span>incidents", page)[1]
+    )
+    assert "Driven by b up to" in page and 'id="incidents"' in page
+    assert page.count('data-is="why"') == len(alerts)  # all of them, some folded
+    assert "BoxAnnotation" in (tmp_path / "r.html").read_text("utf-8")
+
+
+def drawings(path) -> list[dict]:
+    """What the pictures of a report hold: columns by name, of each that has any."""
+    text = path.read_text("utf-8")
+    docs = re.search(r"const docs_json = '(.*?)';\n", text, re.S)[1]
+    found = []
+    walk(json.loads(docs.replace("\\\\", "\\").replace("\\'", "'")), found)
+    return found
+
+
+def walk(node, found) -> None:
+    if isinstance(node, dict):
+        if node.get("name") == "ColumnDataSource":
+            pairs = node["attributes"]["data"]["entries"]
+            found.append({name: numbers(values) for name, values in pairs})
+        for value in node.values():
+            walk(value, found)
+    elif isinstance(node, list):
+        for value in node:
+            walk(value, found)
+
+
+def numbers(values):
+    if isinstance(values, dict) and values.get("type") == "ndarray":
+        held = base64.b64decode(values["array"]["data"])
+        return np.frombuffer(gzip.decompress(held) if held[:2] == b"\x1f\x8b" else held,
+                             values["dtype"])  # fmt: skip
+    return values
+
+
+def epoch_of(text: str) -> float:
+    return 1000.0 * datetime.datetime.fromisoformat(text + "+00:00").timestamp()
+
+
+def test_a_classifier_has_its_table_and_its_calibration(rng, tmp_path) -> None:
+    X = rng.normal(size=(1500, 3))
+    side = np.where(X[:, 0] + 0.3 * rng.normal(size=1500) > 0, "left", "right")
+    page = page_of(tmp_path, X, "--target", "side", task="classify", side=side)
+    rows = [r for r in json_lines(tmp_path / "out") if r["prediction"] is not None]
+    for name in ("left", "right"):
+        for told in ("left", "right"):
+            count = sum((r["target"], r["prediction"]) == (name, told) for r in rows)
+            assert f"{count:,}" in re.search(f"<tr>.*?<b>{name}</b>.*?</tr>", page)[0]
+    dots = next(d for d in drawings(tmp_path / "r.html") if "rows" in d)
+    bins = np.minimum([int(10 * r["probability"]) for r in rows], 9)
+    assert list(dots["rows"]) == [int(n) for n in np.bincount(bins, minlength=10) if n]
+    right = [r["prediction"] == r["target"] for r in rows]
+    np.testing.assert_allclose(dots["y"], [np.mean(np.array(right)[bins == b]) for b in set(bins)])
 
 
 def test_the_papers_detector_has_scores_and_no_warm_up(rng, tmp_path) -> None:
@@ -51,7 +127,7 @@ def test_a_run_by_key_names_the_keys_of_its_alerts(rng, tmp_path) -> None:
     X = rng.normal(size=(1000, 3))
     X[-4:] += 9.0
     page = page_of(tmp_path, X, "--key", "pump", pump=[f"p{i % 2}" for i in range(1000)])
-    assert "<th>key</th>" in page and "<td>p1</td>" in page
+    assert "<th>key</th>" in page and re.search('data-is="key"><span class="nowrap">p1<', page)
     assert "<b>460</b><span>rows of warm-up</span>" in page and "<b>2</b><span>models" in page
 
 
@@ -61,7 +137,7 @@ def test_what_tunes_itself_shows_which_settings_counted(rng, tmp_path) -> None:
     page = page_of(tmp_path, X, "--target", "side", task="classify", side=side)
     assert "Which settings counted" in page and "Leads now: " in page
     assert page.count('class="area"') >= 2 and "Classifier(missing=" in page
-    assert "learn_alerts" not in page and ">scale<" not in page
+    assert ">recent<" not in page and ">scale<" not in page
     page = page_of(tmp_path, X, "--target", "y", task="regress", y=X[:, 0])
     assert "Which settings counted" in page and "Coverage" in page and "(promised 0.9)" in page
     words = ["--target", "y", "--key", "who"]
@@ -69,7 +145,7 @@ def test_what_tunes_itself_shows_which_settings_counted(rng, tmp_path) -> None:
     assert "Which settings counted" in page and "Means over the models" in page
     words = ["--target", "y", "--model", "linear"]
     page = page_of(tmp_path, X, *words, task="regress", y=X[:, 0])
-    assert "Which settings" not in page and "Coverage" not in page and ">scale<" in page
+    assert "Which settings" not in page and "Coverage" not in page and "LinearRegressor(" in page
 
 
 def test_areas_are_the_weights_of_the_most_important_and_of_the_others(rng) -> None:

@@ -34,7 +34,7 @@ def test_the_history_has_the_weights_after_each_block(rng, tmp_path) -> None:
     assert onkel(*run, "-o", tmp_path / "out").exit_code == 0
     counters = kept(tmp_path / "s")
     model, start = Classifier(missing="mean"), 0
-    sums = np.zeros((len(counters.history.sums), len(counters.members)))
+    sums = np.zeros((len(counters.history), len(counters.members)))
     rows = np.zeros(len(sums))
     while start < 2000:
         stop = min(next_cut(start, 64), 2000)
@@ -67,10 +67,10 @@ def test_the_weights_go_on_where_a_run_was_stopped(rng, tmp_path) -> None:
 def test_the_history_is_bounded() -> None:
     counters = Counters(members=["a", "b"], history=History(width=1))
     for row in range(5000):
-        counters.history.add(row, {member(0): 0.25, member(1): 0.75})
+        counters.history.add(np.array([row]), {member(0): 0.25, member(1): 0.75})
     assert len(counters.weights()) <= BUCKETS
     assert counters.weights()[0] == [0.25, 0.75]
-    counters.history.add(6000, {"rows": 1.0})
+    counters.history.add(np.array([6000]), {"rows": 1.0})
     assert counters.weights()[-1] == []
 
 
@@ -91,7 +91,7 @@ def test_models_of_several_keys_count_by_their_rows(rng, tmp_path) -> None:
                 model.partial_fit(X[at], y[at])
                 sums += model.weights_ * len(at)
         start = stop
-    found = [sum(s.get(member(i), 0.0) for s in counters.history.sums) for i in range(len(sums))]
+    found = [counters.history.column(member(i)).sum() for i in range(len(sums))]
     np.testing.assert_allclose(found, sums, atol=0.1)
 
 

@@ -5,13 +5,14 @@ const Charts = (() => {
   const BLUE = "#0072b2", SKY = "#56b4e9", GREEN = "#009e73", AMBER = "#e69f00", RED = "#d55e00", INK = "#1f2933";
   /* One for each setting of a self-tuning model; there may be more of them than colours. */
   const SHADES = [BLUE, AMBER, GREEN, RED, SKY, "#cc79a7", "#f0e442", "#8c6bb1", "#6b7680", "#a6761d", "#1f2933", "#b2df8a"];
-  const KEPT = 600;
+  const KEPT = 800;
   /* Scores that are log p are drawn as powers of ten, and named; rarer than the last is drawn there. */
   const RARITIES = [[0, "1 in 1"], [-2, "1 in 100"], [-4, "1 in 10 000"], [-6, "1 in a million"], [-9, "1 in a billion"],
     [-12, "1 in a trillion"]];
   const SCORES = ["low", "high", "mean", "limit", "peak"];
   const power = (v) => v === null || v === undefined ? v : Math.max(v / Math.LN10, -12);
   const there = () => Boolean(window.Bokeh && Bokeh.Plotting);
+  let strips = null;
   let sources = [], last = -1, recent = [], rarity = false, settings = 0;
   const shade = (i) => SHADES[i % SHADES.length];
   const SUMS = (count) => Array.from({length: count + 1}, (_, i) => `sum${i}`);
@@ -79,7 +80,7 @@ const Charts = (() => {
     return found;
   }
 
-  function start(task, rare, members) {
+  function start(task, rare, members, whole) {
     rarity = rare;
     settings = members;
     last = -1;
@@ -99,6 +100,7 @@ const Charts = (() => {
     line(rate, source, "recent", SKY, 1.5);
     line(rate, source, "realised", BLUE, 2.5);
     rate.line({x: f("t"), y: f("promised"), source, line_color: INK, line_width: 2, line_dash: [6, 4]});
+    if (whole) return;
     line(figure("speed", null, "0.[0]a"), fresh(["t", "speed"]), "speed", GREEN, 2);
     line(figure("terms", null, "0,0"), fresh(["t", "terms"]), "terms", BLUE, 2);
     line(figure("drift", "spreads", "0.[00]"), fresh(["t", "drift"]), "drift", AMBER, 2);
@@ -107,6 +109,11 @@ const Charts = (() => {
   function drawScores(plot, task) {
     const source = fresh(["t", ...SCORES]), banded = task !== "classification";
     if (rarity) nameRarities(plot);
+    strips = null;
+    if (task === "novelty") {
+      strips = new Bokeh.ColumnDataSource({data: {x0: [], x1: []}});
+      plot.vstrip({x0: f("x0"), x1: f("x1"), source: strips, fill_color: AMBER, fill_alpha: 0.3, line_color: AMBER, line_alpha: 0.6});
+    }
     if (banded) plot.varea({x: f("t"), y1: f("low"), y2: f("high"), source, fill_color: BLUE, fill_alpha: 0.25});
     line(plot, source, "mean", BLUE, 1.5);
     plot.step({x: f("t"), y: f("limit"), source, line_color: INK, line_width: 2, mode: "before"});
@@ -136,6 +143,14 @@ const Charts = (() => {
     }
   }
 
+  /* Incidents of several alerts as strips behind the scores; with keys those of many keys at once. */
+  function incidents(list) {
+    if (!strips) return;
+    const first = sources.length && sources[0].data.t.length ? sources[0].data.t[0] : 0;
+    const shown = list.filter((one) => (one.keys === undefined ? one.alerts > 1 : one.wide) && one.end_row + 1 >= first);
+    strips.data = {x0: shown.map((one) => Math.max(one.start_row + 1, first)), x1: shown.map((one) => one.end_row + 2)};
+  }
+
   /* The latest scores of one key, and the level of an alert. */
   function single(id, rare) {
     const plot = figure(id, rare ? "a usual row in so many" : "score");
@@ -154,5 +169,5 @@ const Charts = (() => {
     const t = scores.map((_, i) => i - scores.length + 1);
     source.data = {t, score: scores.map(shown), limit: t.map(() => shown(limit)), mark: scores.map((v, i) => v < limit && i >= warm ? shown(v) : NaN)};
   }
-  return {start, add, there, shade, single, fill};
+  return {start, add, incidents, there, shade, single, fill};
 })();

@@ -72,24 +72,28 @@
     document.title = `${found.model} · onkel`;
     $("score-title").textContent = words.score;
     $("rate-title").textContent = words.rate;
-    $("alerts-title").parentElement.hidden = task !== "novelty";
+    $("alerts-card").hidden = task !== "novelty";
     legend("score-legend", words.keys);
     const so = [["sky", "of late"], ["", "since the start"]];
     legend("rate-legend", task === "classification" ? so : [["dash", "promised"], ...so]);
     legend("speed-legend", [["green", "examples per second"]]);
     legend("terms-legend", [["", "terms"]]);
     legend("drift-legend", [["amber", "largest drift of a mean, in spreads"]]);
-    Charts.start(task, rarity, members.length);
+    const whole = found.epoch > 0; // a run from its first row on: of speed and drift nothing is known
+    for (const id of ["speed", "terms", "drift"]) $(id).parentElement.hidden = whole;
+    Charts.start(task, rarity, members.length, whole);
     seen = -1;
   }
 
   function tiles(found) {
     const n = found.numbers, flip = task === "regression";
     const rate = (v) => v === null || v === undefined ? v : flip ? 1 - v : v;
-    const list = [["examples", number(found.t)], ["examples per second", number(found.speed)]];
-    $("terms-card").hidden = found.keyed;
+    const list = [["examples", number(found.t)]];
+    if (!found.epoch) list.push(["examples per second", number(found.speed)]);
+    $("terms-card").hidden = found.keyed || found.epoch > 0;
     $("drift-card").classList.toggle("wide", found.keyed);
-    list.push(found.keyed ? ["keys", number(n.keys)] : ["terms stored", number(n.terms)]);
+    if (n.keys !== undefined) list.push(["keys", number(n.keys)]);
+    else if (n.terms !== undefined || !found.epoch) list.push(["terms stored", number(n.terms)]);
     if (task === "classification") list.push(["mistakes", number(n.mistakes), "mark"], ["share of mistakes", percent(n.realised)]);
     else if (n.promised !== null && n.promised !== undefined) {
       const what = flip ? "coverage" : "rate";
@@ -98,6 +102,8 @@
     }
     if (task === "novelty") list.push(["alerts, this run", number(found.marks), "mark"]);
     list.push(...Answers.tiles(n, percent));
+    if (n.incidents !== undefined) list.push(["incidents", number(n.incidents)]);
+    if (n.held_back) list.push(["alerts held back", number(n.held_back)]);
     if (n.bytes) list.push(["memory", `${number(n.bytes / 1e6)} MB`]);
     const box = $("tiles");
     if (box.children.length !== list.length) {
@@ -118,6 +124,7 @@
   }
 
   function moments(rows) {
+    $("moments-card").hidden = Boolean(latest && latest.epoch && !rows.length);
     $("moments").replaceChildren(...rows.map((r) => {
       const line = document.createElement("tr");
       const sign = r.drift > 0 ? "+" : r.drift < 0 ? "−" : "";
@@ -138,19 +145,6 @@
     if (!rarity) return a.sentence || `Score ${number(a.score)} below the threshold ${number(a.threshold)}.`;
     if (a.sentence && a.sentence.startsWith("Alert")) return a.sentence;
     return `${oneIn(a.score)} is as unusual (alerts from ${oneIn(a.threshold)}). ${a.sentence || ""}`;
-  }
-
-  function alerts(list) {
-    $("alerts-none").hidden = list.length > 0;
-    $("alerts").replaceChildren(...[...list].reverse().slice(0, 8).map((a) => {
-      const item = document.createElement("li"), place = document.createElement("b"), why = document.createElement("span");
-      place.textContent = `Example ${a.t.toLocaleString("en")}${a.key === undefined ? "" : `, key ${a.key}`}. `;
-      why.textContent = reason(a);
-      item.append(place, why);
-      Answers.add(item, a);
-      return item;
-    }));
-    announce(list);
   }
 
   /* A screen reader hears of new alerts every ten seconds at most. */
@@ -189,17 +183,21 @@
     }
     if (found.alerts && found.told !== seen) {
       seen = found.told;
-      alerts(found.alerts);
+      Alerts.show(found);
+      Charts.incidents(found.incidents || []);
+      announce(found.alerts);
     }
   }
 
   /* -- the stream --------------------------------------------------------------------------- */
 
   function take(found) {
-    if (latest && !found.alerts) found.alerts = latest.alerts;
+    if (latest && !found.alerts) for (const name of ["alerts", "kept", "incidents"]) found[name] = latest[name];
+    if (latest && latest.epoch !== found.epoch) { task = ""; waiting = []; } // all buckets are others
     latest = found;
-    waiting = [...waiting, ...found.buckets].slice(-600);
-    say(found.speed > 0 ? "live" : "waiting for examples", found.speed > 0 ? "live" : "");
+    waiting = [...waiting, ...found.buckets].slice(-800);
+    if (found.finished) say("finished", "");
+    else say(found.speed > 0 ? "live" : "waiting for examples", found.speed > 0 ? "live" : "");
   }
 
   async function follow(name) {
@@ -290,6 +288,7 @@
     const key = asked.get("model") === name ? asked.get("key") : null;
     history.replaceState(null, "", `?model=${encodeURIComponent(name)}${key === null ? "" : `&${keyed(asked)}`}`);
     Keys.choose(name, asked);
+    Alerts.choose(name);
     follow(name);
   }
 

@@ -1,15 +1,4 @@
-"""Alert hygiene: fewer, better alerts out of a detector's own.
-
-Each is a pure function of whole arrays, and a small object that takes a stream in pieces and gives
-the same whatever the pieces. The objects' fields, numbers and arrays, are all their state.
-
->>> import numpy as np
->>> alerts = np.array([0, 1, 1, 0, 1, 0, 0, 0, 0, 1], bool)
->>> cool_down(alerts, rows=3).astype(int)
-array([0, 1, 0, 0, 0, 0, 0, 0, 0, 1])
->>> [(e.start, e.end, e.count) for e in episodes(alerts, -1.0 * alerts, gap=2)]
-[(1, 4, 3), (9, 9, 1)]
-"""
+"""Cool-down, episodes and ranks: fewer, better alerts out of a detector's own."""
 
 from __future__ import annotations
 
@@ -31,7 +20,7 @@ _ROWS = Accept(low=0, high=2**62, whole=True)
 _SIZE = Accept(low=1, high=2**31, whole=True)
 
 
-def _flags(owner: str, alerts: Any) -> Array:
+def flags_of(owner: str, alerts: Any) -> Array:
     """Return alerts as booleans; -1 and +1, as a detector predicts, are refused."""
     flags = np.asarray(alerts)
     if flags.ndim != 1 or (len(flags) and flags.dtype != bool and not np.isin(flags, (0, 1)).all()):
@@ -42,7 +31,7 @@ def _flags(owner: str, alerts: Any) -> Array:
     return flags.astype(bool)
 
 
-def _values(owner: str, values: Any) -> Array:
+def values_of(owner: str, values: Any) -> Array:
     numbers = np.asarray(values, np.float64)
     if numbers.ndim != 1 or not np.all(np.isfinite(numbers)):
         raise ValueError(
@@ -77,13 +66,20 @@ class CoolDown:
     rows: int
     left: int = 0
     """Rows of the present pause that are still to come."""
+    paused: dict[str | int, int] = field(default_factory=dict)
+    """The same of each key that has a pause now."""
 
     def __post_init__(self) -> None:
         self.rows = _ROWS.check("CoolDown", "rows", self.rows)
 
-    def update(self, alerts: Any) -> Array:
-        """Return which of the next rows' alerts are shown."""
-        flags = _flags("CoolDown", alerts)
+    def update(self, alerts: Any, keys: Any = None) -> Array:
+        """Return which of the next rows' alerts are shown.
+
+        With `keys`, one of each row, each key has pauses of its own, by its own rows.
+        """
+        flags = flags_of("CoolDown", alerts)
+        if keys is not None:
+            return self._by_key(flags, keys)
         where, shown, start = np.flatnonzero(flags), np.zeros(len(flags), bool), self.left
         at = int(np.searchsorted(where, start))
         while at < len(where):
@@ -91,6 +87,23 @@ class CoolDown:
             start = int(where[at]) + 1 + self.rows
             at = int(np.searchsorted(where, start))
         self.left = max(start - len(flags), 0)
+        return shown
+
+    def _by_key(self, flags: Array, keys: Any) -> Array:
+        if len(keys) != len(flags):
+            raise ValueError(
+                f"CoolDown: alerts and keys must be as many; got {len(flags)} and {len(keys)}."
+            )
+        shown, paused = flags.copy(), self.paused
+        for i, key in enumerate(keys):
+            left = paused.get(key)
+            if left is not None:
+                shown[i] = False
+                paused[key] = left - 1
+                if left == 1:
+                    del paused[key]
+            elif flags[i] and self.rows:
+                paused[key] = self.rows
         return shown
 
 
@@ -153,7 +166,7 @@ class Episodes:
 
     def update(self, alerts: Any, values: Any) -> list[Episode]:
         """Take the next rows; return the episodes that ended, as soon as that is certain."""
-        flags, numbers = _flags("Episodes", alerts), _values("Episodes", values)
+        flags, numbers = flags_of("Episodes", alerts), values_of("Episodes", values)
         if len(flags) != len(numbers):
             raise ValueError(
                 f"Episodes: alerts and values must be as many; got {len(flags)} and {len(numbers)}."
@@ -255,7 +268,7 @@ class RecentScores:
 
     def ranks(self, scores: Any) -> Array:
         """Return the rank of each score among the remembered ones; nothing changes."""
-        scores = _values("RecentScores", scores)
+        scores = values_of("RecentScores", scores)
         known = np.sort(self.values[: self.count])
         return (1.0 + np.searchsorted(known, scores, side="right")) / (1.0 + len(known))
 
@@ -281,7 +294,7 @@ class RecentScores:
 
     def update(self, scores: Any) -> Array:
         """Return the rank of each score among those before it, and remember all of them."""
-        scores = _values("RecentScores", scores)
+        scores = values_of("RecentScores", scores)
         line = np.concatenate([self.in_order(), scores])
         found, before = np.empty(len(scores)), len(line) - len(scores)
         for i, score in enumerate(scores):

@@ -1,0 +1,243 @@
+"""The incidents of a run: which alerts belong together, which are held back, and both in words."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel.alerting import CoolDown, Event, Incident, Incidents
+from onkel.app.run.settings import RunSettings
+from onkel.explain import one_in
+from onkel.saved import Saved
+from onkel.scaling import Moments
+from onkel.streams.sources import Block
+
+Array = NDArray[Any]
+
+HORIZON = 10_000.0
+"""Rows over which the usual means and spreads are taken."""
+ENOUGH = 30
+"""Before so many rows nothing is far from its mean."""
+NAMES = 20
+"""Keys of an incident that are named, those with most alerts first."""
+REMEMBERED = 200
+"""Incidents that are over and remembered for the report and the page: those with most alerts."""
+LATEST = 50
+"""And so many that were the latest, for the page."""
+
+RATE = 0.01
+"""Where no rate of alerts was promised: so many are thought to come by chance."""
+
+
+class Grouping:
+    """Groups the alerts of a run, and holds back what a cool-down asks for.
+
+    Parameters
+    ----------
+    settings : RunSettings
+    features : list of str
+        The numbers that rows are learned from.
+    """
+
+    def __init__(self, settings: RunSettings, features: list[str]) -> None:
+        self.settings, self.features = settings, features
+        self.groups = Incidents(settings.gap, settings.promised or RATE)
+        self.pause = CoolDown(settings.cool_down)
+        self.moments = _moments(len(features))
+        self.largest: list[dict[str, Any]] = []
+        """What was told of those that are over and had most alerts, oldest first."""
+        self.latest: list[dict[str, Any]] = []
+        """What was told of the latest that are over."""
+
+    def __call__(self, block: Block, columns: dict[str, Any]) -> tuple[dict[str, Any], list[Event]]:
+        """Take what came of a block; return columns more, and what happened to incidents."""
+        alert = np.asarray(columns["alert"], bool)
+        shown = self.pause.update(alert, block.keys)
+        far = columns.get("far")
+        if block.keys is None:
+            far = self._far(block.X, alert)
+        found = self.groups.update(
+            alert, self._values(columns, alert), block.time, block.keys, far=far, shown=shown,
+            rows=block.rows, stamps=block.stamps, ids=columns.get("alert_id"),
+        )  # fmt: skip
+        for event in found.events:
+            if event.what == "closed":
+                self._remember(self._drawn(event.incident))
+        numbers = [number or None for number in found.numbers.tolist()]
+        return {"incident": numbers, "held_back": alert & ~shown}, found.events
+
+    def _remember(self, told: dict[str, Any]) -> None:
+        """Remember an incident that is over; of too many the smallest is forgotten."""
+        self.latest = [*self.latest, told][-LATEST:]
+        self.largest.append(told)
+        if len(self.largest) > REMEMBERED:
+            self.largest.remove(min(self.largest, key=lambda one: (one["alerts"], one["incident"])))
+
+    def _drawn(self, one: Incident) -> dict[str, Any]:
+        """Return what is told, and where it lies on an axis of times."""
+        more = {"began": one.began, "ended": one.ended, "lasted": lasting(one), "wide": one.wide}
+        return {**self.told(one), **more}
+
+    def _values(self, columns: dict[str, Any], alert: Array) -> Array:
+        """Return how low rows are: log p, or how far below the threshold."""
+        score = np.asarray(columns["score"], float)
+        if not self.settings.tells_p:
+            score = score - np.asarray(columns["threshold"], float)
+        return np.where(alert, np.nan_to_num(score), 0.0)
+
+    def _far(self, X: Array, alert: Array) -> list[Any]:
+        """Return how far the numbers of alerts lie from their means, by the rows before each."""
+        far: list[Any] = [None] * len(alert)
+        done = 0
+        for i in np.flatnonzero(alert).tolist():
+            self.moments.update(X[done:i])
+            done = i
+            known = self.moments.seen >= ENOUGH
+            with np.errstate(all="ignore"):
+                z = (X[i] - self.moments.mean) / self.moments.spread()
+            far[i] = np.where(known, z, 0.0)
+        self.moments.update(X[done:])
+        return far
+
+    def newest(self, most: int = 50) -> list[dict[str, Any]]:
+        """Return the newest incidents that are known, open ones first."""
+        over = sorted(self.latest, key=lambda one: -one["incident"])
+        return [*(self._drawn(one) for one in self.groups.newest(most)), *over][:most]
+
+    @property
+    def open(self) -> list[dict[str, Any]]:
+        """What can be told of the incidents that are open, oldest first."""
+        return [self._drawn(one) for one in self.groups.open]
+
+    # -- words -----------------------------------------------------------------------------------
+
+    def told(self, one: Incident, what: str = "") -> dict[str, Any]:
+        """Return what is told of an incident, as JSON knows it."""
+        peak = float(np.exp(one.peak)) if self.settings.tells_p else one.peak
+        found: dict[str, Any] = {
+            "incident": one.number, "state": what or ("open" if one.open else "closed"),
+            "start_row": one.start, "end_row": one.end, "rows": one.rows,
+        }  # fmt: skip
+        if self.settings.timed:
+            found |= {"start": one.stamps[0], "end": one.stamps[1], "seconds": one.duration}
+        found |= {"alerts": one.count, "held_back": one.held_back, "peak_row": one.peak_at}
+        if self.settings.timed:
+            found["peak_time"] = one.stamps[2]
+        if one.keys:
+            names = sorted(one.keys, key=lambda key: (-one.keys[key], str(key)))
+            found |= {"peak_key": one.peak_key, "keys": len(names), "key_names": names[:NAMES]}
+        found["peak_p" if self.settings.tells_p else "peak"] = peak
+        found["features"] = [
+            {"name": self.features[j], "alerts": count, "spreads": round(z, 3)}
+            for j, count, z in one.drivers()
+        ]
+        if one.ids:
+            found["alert_ids"] = list(one.ids)
+        if one.into is not None:
+            found["joined"] = one.into
+        return {**found, "words": self._words(one)}
+
+    def _words(self, one: Incident) -> str:
+        if one.into is not None:
+            return f"It is part of incident {one.into}, of many keys at once."
+        return f"{_extent(one)}{self._peak(one)}. {self._driven(one)}"
+
+    def _peak(self, one: Incident) -> str:
+        if not self.settings.tells_p:
+            return ""
+        if one.count == 1:
+            return f", {one_in(one.peak)}"
+        return f"; the most unusual, {one_in(one.peak)}, at row {one.peak_at:,}"
+
+    def _driven(self, one: Incident) -> str:
+        parts = [
+            f"{self.features[j]} {'up to ' * (count > 1)}{abs(z):.3g} spreads "
+            f"{'above' if z > 0 else 'below'} its mean{_in_alerts(count, one.count)}"
+            for j, count, z in one.drivers(3)
+        ]
+        if not parts:
+            return "No single number stands out."
+        return f"Driven by {', '.join(parts)}."
+
+    # -- files -----------------------------------------------------------------------------------
+
+    def dump(self) -> dict[str, Any]:
+        """Return all of it as JSON knows it."""
+        moments = {name: values.tolist() for name, values in self.moments.dump().items()}
+        return {
+            "groups": self.groups.dump(), "left": self.pause.left, "paused": self.pause.paused,
+            "moments": moments, "largest": self.largest, "latest": self.latest,
+        }  # fmt: skip
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Become what `dump` has described."""
+        self.groups.restore(saved["groups"])
+        self.pause.left, self.pause.paused = saved["left"], dict(saved["paused"])
+        held = {name: np.array(values, float) for name, values in saved["moments"].items()}
+        self.moments.restore(Saved(held, "incidents."), len(self.features))
+        self.largest, self.latest = [*saved["largest"]], [*saved["latest"]]
+
+
+def _moments(columns: int) -> Moments:
+    return Moments(columns, HORIZON, float(np.finfo(float).eps), gaps=True, steady=True)
+
+
+def _extent(one: Incident) -> str:
+    """Return how large an incident is, as a sentence."""
+    alerts = f"{one.count:,} alert{'s' * (one.count != 1)}"
+    if one.held_back:
+        alerts += f" ({one.held_back:,} held back)"
+    if one.wide:
+        alerts += f" of {len(one.keys):,} keys"
+    elif one.key is not None:
+        alerts += f" of key {one.key}"
+    if one.count == 1:
+        return f"{alerts} at row {one.start:,}"
+    by_rows = one.duration is None or one.duration <= 0
+    return f"{alerts} in {lasting(one)}{' of all keys' * (by_rows and bool(one.keys))}"
+
+
+def lasting(one: Incident) -> str:
+    """Return how long an incident has lasted: by the clock, if that is known."""
+    if one.duration is None or one.duration <= 0:
+        return f"{one.rows:,} row{'s' * (one.rows != 1)}"
+    return span(one.duration)
+
+
+def span(duration: float) -> str:
+    """Return so many seconds in words.
+
+    Examples
+    --------
+    >>> span(90.0), span(7200.0), span(0.5), span(200000.0)
+    ('1.5 minutes', '2 hours', '0.5 seconds', '2.31 days')
+    """
+    for unit, size in (("day", 86400.0), ("hour", 3600.0), ("minute", 60.0)):
+        if duration >= size:
+            return f"{duration / size:.3g} {unit}{'s' * (duration != size)}"
+    return f"{duration:.3g} second{'s' * (duration != 1.0)}"
+
+
+def _in_alerts(count: int, of: int) -> str:
+    if of == 1:
+        return ""
+    return " (in all of them)" if count == of else f" (in {count:,} of them)"
+
+
+def lines(grouping: Grouping, events: list[Event]) -> bytes:
+    """Return what happened to incidents as JSON lines."""
+    told = (grouping.told(e.incident, e.what) for e in events)
+    return "".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in told).encode(
+        "utf-8", "backslashreplace"
+    )
+
+
+def unfinished(grouping: Grouping) -> bytes:
+    """Return the incidents that are open where a run ends for good, as JSON lines."""
+    told = (grouping.told(one, "unfinished") for one in grouping.groups.open)
+    return "".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in told).encode(
+        "utf-8", "backslashreplace"
+    )
