@@ -10,7 +10,7 @@ from onkel.app.cli import main
 
 PAGE = Path(__file__).parent / "command_line.md"
 COMMANDS = (
-    "", "detect", "classify", "regress", "serve", "inspect", "watch", "replay", "demo",
+    "", "detect", "classify", "regress", "serve", "inspect", "watch", "feedback", "replay", "demo",
     "completion",
 )  # fmt: skip
 WIDTH = 100

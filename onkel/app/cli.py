@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import click
 
 from onkel import __version__
-from onkel.app.errors import CODES, StateProblem
+from onkel.app.errors import CODES, StateProblem, UsageProblem
 from onkel.app.options import (
     Heard,
     HeardGroup,
@@ -215,6 +216,55 @@ def replay(state: str, source: str | None, **options: Any) -> None:
             raise SystemExit(command.run(state, source, options))
     except KeyboardInterrupt:
         raise SystemExit(130) from None
+
+
+@main.command(cls=Heard, context_settings=_SHOWN)
+@click.argument("state", type=click.Path(exists=True, file_okay=False))
+@click.argument("ids", nargs=-1, metavar="[ID]... [usual|fault]")
+@click.option(
+    "--file",
+    "file",
+    type=Named(dir_okay=False),
+    metavar="FILE",
+    help="Many answers: JSON lines, or CSV with a header, with id and answer.",
+)
+@click.option("--list", "listing", is_flag=True, help="Show the alerts that wait, newest first.")
+@click.option("--json", "as_json", is_flag=True, help="Everything, as JSON.")
+def feedback(
+    state: str, ids: tuple[str, ...], file: str | None, listing: bool, as_json: bool
+) -> None:  # fmt: skip
+    """Say what alerts were: usual, so that their like come no more, or a fault.
+
+    STATE is the folder of onkel detect --state; it may be running. The ID of an alert is
+    alert_id in its output, and on the live page.
+
+    \b
+    onkel feedback run/ 2000 usual              rows like this one are no alert any more
+    onkel feedback run/ 2311 2312 fault         rows like these always are, and are not learned
+    onkel feedback run/ pump-7:2000 usual       with --key
+    onkel feedback run/ --file answers.csv      columns id and answer
+    onkel feedback run/ --list
+
+    A run that is going on takes an answer in within a moment, else the next one does, once. One
+    that is known to be wrong is refused (code 2), and all that were given with it.
+    """  # noqa: D301
+    from onkel.app.run import feedback as giving
+
+    with ending():
+        if listing == bool(ids or file):
+            raise UsageProblem("Give the IDs of alerts and usual or fault, or --file, or --list.")
+        if listing:
+            found = giving.listed(state)
+            say(json.dumps(found) if as_json else giving.list_in_words(found))
+            return
+        if len(ids) == 1 or (ids and ids[-1] not in ("usual", "fault")):
+            raise UsageProblem(
+                "An answer is usual or fault, after the IDs of the alerts: onkel feedback STATE ID "
+                f"usual; got {' '.join(ids)!r:.80}."
+            )
+        answers = [(id, ids[-1]) for id in ids[:-1]] + (giving.read_file(file) if file else [])
+        found = giving.give(state, answers)
+        say(json.dumps(found) if as_json else giving.given_in_words(found))
 
 
 @main.command(cls=Heard, context_settings=_SHOWN)

@@ -168,7 +168,7 @@ def _same(path: str | Path) -> Any:
     return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else str(path)
 
 
-_OWN = ("state.sqlite", "models-", "undelivered.jsonl")
+_OWN = ("state.sqlite", "answers.sqlite", "models-", "undelivered.jsonl")
 
 
 def _is_own(path: Path, state: Path) -> bool:

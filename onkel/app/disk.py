@@ -18,8 +18,9 @@ from typing import BinaryIO
 KINDS = {
     "a run (onkel detect, classify, regress)": 0x6F6E6B01,
     "a service (onkel serve)": 0x6F6E6B02,
+    "answers to a run's alerts": 0x6F6E6B03,
 }
-RUN, SERVICE = KINDS
+RUN, SERVICE, ANSWERS = KINDS
 FOLDER, FILE = 0o700, 0o600
 """Modes of what is made here, whatever the umask."""
 

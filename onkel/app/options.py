@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tomllib
 from collections.abc import Callable
 from typing import Any
@@ -76,6 +77,44 @@ class Size(click.ParamType):  # type: ignore[type-arg]
         return value
 
 
+class Rate(click.ParamType):  # type: ignore[type-arg]
+    """A number, or the word none."""
+
+    name = "rate"
+
+    def convert(self, value: Any, param: Any, ctx: click.Context | None) -> Any:
+        """Return the number, or the word."""
+        if value == "none" or isinstance(value, float):
+            return value
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            self.fail(f"a number such as 0.01 is needed, or none; got {value!r}.", param, ctx)
+
+
+NUMBERS = ("auto", "single", "double")
+
+
+class Promise(click.ParamType):  # type: ignore[type-arg]
+    """A share between 0 and 1; the words of --numbers are taken, too, as they once were here."""
+
+    name = "share"
+
+    def convert(self, value: Any, param: Any, ctx: click.Context | None) -> Any:
+        """Return the number, or the word."""
+        if value in NUMBERS:
+            return value
+        with contextlib.suppress(TypeError, ValueError):
+            if 0 < float(value) < 1:
+                return float(value)
+        self.fail(
+            "the share of answered alerts that are faults is needed, between 0 and 1, such as 0.8; "
+            f"got {value!r}.",
+            param,
+            ctx,
+        )
+
+
 def _option(section: str, *names: str, **kwargs: Any) -> Wrap:
     return click.option(*names, cls=Section, section=section, **kwargs)
 
@@ -107,6 +146,12 @@ def _load(ctx: click.Context, param: click.Parameter, value: str | None) -> str 
     return value
 
 
+_EITHER = (
+    "memory", "dashboard", "metrics", "lags", "season", "pending", "nu", "precision",
+)  # fmt: skip
+"""Settings that are numbers or texts."""
+
+
 def _fitting(file: str, name: str, entry: Any, option: click.Option) -> Any:
     """Return a setting as its option takes it, or refuse it."""
     number = isinstance(entry, (int, float)) and not isinstance(entry, bool)
@@ -121,7 +166,7 @@ def _fitting(file: str, name: str, entry: Any, option: click.Option) -> Any:
         fits, wanted = number and isinstance(entry, int), "a whole number"
     elif isinstance(kind, click.types.FloatParamType):
         fits, wanted = number, "a number"
-    elif name in ("memory", "dashboard", "metrics", "lags", "season", "pending"):
+    elif name in _EITHER:
         fits, wanted, entry = number or isinstance(entry, str), "a number or a text", str(entry)
     else:
         fits, wanted = isinstance(entry, str), "a text"
@@ -204,9 +249,9 @@ model_options: list[Wrap] = [
             help="Of one setting: learning rate."),
     _option(MODEL, "--scale/--no-scale", default=True, show_default=True,
             help="Standardise columns by running moments."),
-    _option(MODEL, "--precision", type=click.Choice(["auto", "single", "double"]), default="auto",
-            show_default=True, help="Of the numbers: single is twice as fast, and taken unless "
-            "the first rows show numbers that need more digits."),
+    _option(MODEL, "--numbers", type=click.Choice(NUMBERS), default="auto", show_default=True,
+            help="How numbers are held: single is twice as fast, and taken unless the first rows "
+            "show numbers that need more digits (double)."),
     _option(MODEL, "--threads", type=int, metavar="N", default=-1, show_default=True,
             help="Threads; -1 for all cores. Results are the same for any number."),
 ]  # fmt: skip
@@ -227,8 +272,16 @@ detect_options: list[Wrap] = [
             show_default=True,
             help="auto: the detector that tunes itself (Detector). kernel: one model of one paper "
             "(NoveltyDetector); so do the options that only it has, such as --kernel."),
-    _option(MODEL, "--nu", type=float, metavar="SHARE",
-            help="Promised alert rate: 0.01 by default (--model kernel: 0.05)."),
+    _option(MODEL, "--nu", type=Rate(), metavar="SHARE|none",
+            help="Promised alert rate: 0.01 by default (--model kernel: 0.05). none: whatever "
+            "--precision allows."),
+    _option(MODEL, "--precision", type=Promise(), metavar="SHARE",
+            help="Promised share of answered alerts that are faults, such as 0.8: the level of an "
+            "alert follows the answers (onkel feedback, or the live page)."),
+    _option(MODEL, "--memory-of-feedback", type=click.FloatRange(1), metavar="ROWS",
+            help="Rows after which an answer has faded to about a third: 100000 by default."),
+    _option(MODEL, "--alerts-kept", type=click.IntRange(0, 10_000_000), metavar="N",
+            help="So many alerts, the last ones, can be answered: 1000 by default (of each key)."),
     _option(MODEL, "--support", type=float, metavar="SHARE",
             help="--model kernel: share of the rows that is learned from; that of the alerts by "
             "default."),
@@ -279,6 +332,8 @@ learn_options: list[Wrap] = [
     _option(MODEL, "--nu", type=float, metavar="SHARE",
             help="regress: share of the targets outside their intervals, 0.1 (--model kernel and "
             "linear: no intervals without it). classify, of one setting: share of margin errors."),
+    _option(MODEL, "--precision", type=click.Choice(NUMBERS), hidden=True,
+            help="What --numbers was called."),
     _option(MODEL, "--loss", metavar="NAME",
             help="Of one setting. classify: soft_margin, logistic; regress: huber, squared, "
             "absolute, epsilon_insensitive."),

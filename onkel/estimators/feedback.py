@@ -29,9 +29,9 @@ def _unknown(text: str, answers: Answers) -> str:
     held = answers.asked_at[answers.kept()]
     if not len(held):
         return f"there is no alert {text}, and there was none so far."
-    why = f"the last {answers.room} alerts can be answered, and its time is over"
-    if int(text) > held[0]:
-        why = "no row of that number was an alert"
+    why = "no row of that number was an alert"
+    if int(text) < held[0] and answers.asked_count[0] > len(held):
+        why = f"the last {answers.room} alerts can be answered, and it is older or was none"
     return f"there is no alert {text}: {why}. The oldest is {held[0]}, the newest {held[-1]}."
 
 

@@ -24,14 +24,17 @@ def summed(estimator: Any, store: Any, numbers: list[int]) -> dict[str, Any]:
     if hasattr(store, "rates"):
         alerts, judged, more = store.rates()
     which = "were judged" if more else "came after their keys' warm-up"
-    return {**total, **_rates(float(estimator.nu), alerts, judged, which), **more}
+    return {**total, **_rates(estimator.nu, alerts, judged, which), **more}
 
 
-def _rates(nu: float, alerts: float, judged: float, which: str) -> dict[str, Any]:
+def _rates(nu: float | None, alerts: float, judged: float, which: str) -> dict[str, Any]:
     """Promise and outcome over all rows that could be alerts; `which` those are, in words."""
     if not judged:
         return {"rate_promised": nu, **dict.fromkeys(("rate_realised", "alerts", "rate_in_words"))}
     realised = alerts / judged
+    if nu is None:  # what is promised is a share of the answers
+        return {"rate_promised": None, "rate_realised": realised, "alerts": alerts,
+                "rate_in_words": None}  # fmt: skip
     words = (
         f"Promised {100 * nu:.3g} % alerts, realised {100 * realised:.3g} % of {judged:.10g} rows "
         f"that {which}."

@@ -98,7 +98,9 @@ def test_a_ring_that_is_full_forgets_its_oldest(rng, tmp_path):
     det.save(tmp_path / "det")
     other = files.load(tmp_path / "det")
     assert other.alerts_ == det.alerts_ and bits(other) == bits(det)
-    with pytest.raises(ValueError, match="the last 5 alerts can be answered, and its time is over"):
+    with pytest.raises(
+        ValueError, match="the last 5 alerts can be answered, and it is older or was none"
+    ):
         det.feedback("100", "usual")
     none = Detector(**SMALL, alerts_kept=0).partial_fit(X)
     assert none.alerts_ == []

@@ -68,6 +68,8 @@ class Fuzzer:
             word = self.pick(["kind", "task"])
             found = {k: v for k, v in found.items() if k not in ("kind", "task")}
             found[word] = self.pick(schema["properties"][word]["enum"][:-1])
+        if {"id", "answers"} <= found.keys() and self.rng.random() < 0.9:  # one of the two
+            found = {k: v for k, v in found.items() if k != "answers"}
         if not found and depth:
             found = {self.pick(["a", "b"]): self.value({"type": "number"})}
         if self.rng.random() < 0.02:
@@ -83,6 +85,8 @@ class Fuzzer:
             return rows if name == "X" else rows[0]
         if name in ("y", "sample_weight") and self.rng.random() < 0.7:
             return self.pick([[1, -1, 1], [0.5, 0.1, 2.0], ["a", "b", "a"]])
+        if name == "id" and self.rng.random() < 0.8:  # of alerts that may well be there
+            return self.pick([int, str])(int(self.rng.integers(300)))
         if name in ("keyed", "share") and self.rng.random() < 0.8:  # few kinds can share
             return False
         return self.value(inner, depth + 1)

@@ -184,6 +184,12 @@ class Stream:
         }
 
 
+def _is_of(alert: Mapping[str, Any], key: Any) -> bool:
+    """Whether an alert is of a key; of whole ones a page has the digits."""
+    same = alert.get("key") == str(key) and alert.get("whole", False) != isinstance(key, str)
+    return key is None or same
+
+
 @dataclass(frozen=True)
 class Past:
     """A run from its first row on."""
@@ -273,6 +279,20 @@ class Board:
             stream.finished = past.finished
             if past.alerts is not None:
                 stream.alerts = deque(past.alerts, maxlen=ALERTS)
+                stream.told += 1
+
+    def answer(
+        self, model: str, id: str, answer: str | None, key: Any = None, refused: str = ""
+    ) -> None:  # fmt: skip
+        """Show what was said of an alert; or why that could not be taken in."""
+        with self._guard:
+            stream = self._streams.get(model)
+            for i, alert in enumerate(stream.alerts if stream is not None else ()):
+                if alert.get("id") == id and _is_of(alert, key):
+                    said = alert.get("answer") if refused else answer
+                    assert stream is not None
+                    stream.alerts[i] = {**alert, "answer": said, "refused": refused}
+            if stream is not None:
                 stream.told += 1
 
     def show_keys(self, model: str, view: FleetView) -> None:

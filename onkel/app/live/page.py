@@ -23,13 +23,14 @@ from onkel.app.http.encoding import encode
 from onkel.app.http.exposition import CONTENT_TYPE
 from onkel.app.http.problems import Problem, busy
 from onkel.app.http.server import Server
+from onkel.app.live.answers import Take, taking
 from onkel.app.live.board import PERIOD, Board
 from onkel.fleet.view import FleetView
 
 STATIC = Path(__file__).parent / "static"
 FILES = {
     "page.js": "text/javascript", "charts.js": "text/javascript", "keys.js": "text/javascript",
-    "alerts.js": "text/javascript",
+    "answers.js": "text/javascript", "alerts.js": "text/javascript",
     "page.css": "text/css",
     "icon.svg": "image/svg+xml",
 }  # fmt: skip
@@ -43,9 +44,11 @@ class Page:
 
     def __init__(
         self, board: Board, service: bool = False, most: int = 64,
-        known: Callable[[str], object] | None = None,
+        known: Callable[[str], object] | None = None, take: Take | None = None,
     ) -> None:  # fmt: skip
         self.board = board
+        self.take = take
+        """Takes answers to alerts, where this is the page of a run; a service has a route."""
         self.known = known
         """Raises a problem that says why a model is not to be seen."""
         self.service = service
@@ -58,7 +61,13 @@ class Page:
 
     def routes(self) -> list[Route]:
         """Return the page's routes."""
+        answers = (
+            []
+            if self.take is None
+            else [Route("/live/{name}/feedback", taking(self.take), methods=["POST"])]
+        )
         return [
+            *answers,
             Route("/", self.index),
             Route("/static/{file}", self.static),
             Route("/live", self.models),
@@ -100,7 +109,7 @@ class Page:
     async def alerts(self, request: Request) -> Response:
         """Some alerts of a model, newest first."""
         name, asked = request.path_params["name"], request.query_params
-        start, count = _whole(asked, "start", 0, 10**9), _whole(asked, "count", 50, 2000)
+        start, count = whole(asked, "start", 0, 10**9), whole(asked, "count", 50, 2000)
         found = self.board.alerts(name, start, count)
         if found is None:
             raise Problem(404, "unknown_model", f"There is no model {name[:80]!r}.")
@@ -116,7 +125,7 @@ class Page:
         """Some keys of a model, those first that are highest."""
         view, asked = self._view(request.path_params["name"]), request.query_params
         by, search = asked.get("by", "unusual"), asked.get("search", "")[:200]
-        start, count = (_whole(asked, n, d, m) for n, d, m in (("start", 0, 10**9),
+        start, count = (whole(asked, n, d, m) for n, d, m in (("start", 0, 10**9),
                                                                ("count", 50, 500)))  # fmt: skip
         if by not in SORTED_BY:
             words = f"by is one of {', '.join(SORTED_BY)}; got {by[:40]!r}."
@@ -127,9 +136,7 @@ class Page:
     async def key(self, request: Request) -> Response:
         """One key of a model, in detail."""
         view, asked = self._view(request.path_params["name"]), request.query_params
-        key: str | int = asked.get("key", "")
-        if asked.get("kind") == "number":
-            key = _whole({"key": str(key)}, "key", 0, 2**63 - 1, -(2**63))
+        key = key_of(asked)
         found = await asyncio.to_thread(view.key, key)
         if found is None:
             raise Problem(404, "unknown_key", f"There is no key {str(key)[:80]!r}.", "key")
@@ -172,7 +179,7 @@ SORTED_BY = ("unusual", "alerts", "drift", "rows", "latest")
 """What keys may be sorted by."""
 
 
-def _whole(asked: Any, name: str, default: int, most: int, least: int = 0) -> int:
+def whole(asked: Any, name: str, default: int, most: int, least: int = 0) -> int:
     """Return a whole number of a query."""
     text = asked.get(name)
     if text is None:
@@ -183,6 +190,14 @@ def _whole(asked: Any, name: str, default: int, most: int, least: int = 0) -> in
     if not least <= int(text) <= most:
         raise Problem(422, "bad_field", f"{name} lies between {least} and {most}.", name)
     return int(text)
+
+
+def key_of(asked: Any) -> str | int:
+    """Return the key that a query names."""
+    key: str = asked.get("key", "")
+    if asked.get("kind") == "number":
+        return whole({"key": key}, "key", 0, 2**63 - 1, -(2**63))
+    return key
 
 
 def _metrics_route(metrics: Callable[[], str]) -> Route:
@@ -217,13 +232,15 @@ class Dashboard:
         A loopback address; port 0 takes a free one. ``url`` says where it is.
     metrics : function, optional
         Returns counters as text, for ``/metrics``.
+    take : function, optional
+        Takes answers to alerts.
     """
 
     def __init__(
         self, board: Board | None, host: str = "127.0.0.1", port: int = 0,
-        metrics: Callable[[], str] | None = None,
+        metrics: Callable[[], str] | None = None, take: Take | None = None,
     ) -> None:  # fmt: skip
-        page = Page(board or Board())
+        page = Page(board or Board(), take=take)
         routes = page.routes() if board is not None else []
         routes += [] if metrics is None else [_metrics_route(metrics)]
         self._server = Server(routes, host, port, None, is_public, page.closing.set)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.app.live.board import Past
+from onkel.app.run import answering
 from onkel.app.run.counters import Counters
 from onkel.app.run.settings import RunSettings
 
@@ -44,6 +45,9 @@ def numbers_of(counters: Counters, settings: RunSettings) -> dict[str, Any]:
     if settings.task == "detect":
         names = ("incidents", "incidents_open", "held_back")
         found |= {name: summary.get(name, 0) for name in names}
+    if settings.hears_answers:
+        heard = answering.told(counters, settings.promise)
+        found |= {name: heard[name] for name in answering.SHOWN if name in heard}
     if counters.members:
         found["members"] = counters.members
         found["weights"] = [round(w, 3) for w in counters.weighing]

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from onkel.app.errors import UsageProblem
+from onkel.app.errors import RunError, UsageProblem
 from onkel.app.live.board import ALERTS, PERIOD, Block, Board
 from onkel.app.live.past import TASKS, alert_of, numbers_of, past_of
+from onkel.app.run import answering
 from onkel.app.run.fleets import Keyed
 from onkel.app.run.pending import estimator_of
 from onkel.app.run.series import parted
@@ -42,9 +43,14 @@ class Live:
         self.board, self.name, self.url = board, name, url
         self._seen: Any = None
         self._next = 0.0
+        self._session: Session | None = None
+        self._heard = 0
+        """Answers that were shown."""
 
     def __call__(self, session: Session) -> None:
-        """Publish the latest block, once."""
+        """Publish the latest block, once, and what was answered since."""
+        self._session = session
+        self._answers(session)
         if session.last is None or session.last is self._seen:
             return
         self._seen = session.last
@@ -62,9 +68,38 @@ class Live:
             Block(task, len(block.rows), drawn.value, drawn.limit, drawn.mark, X, names, numbers),
         )
         if task == "novelty" and columns:
-            self._alerts(block, columns)
+            self._alerts(block, columns, session.settings.hears_answers)
         if session.grouping is not None:
             self.board.show_incidents(self.name, session.grouping.newest())
+
+    def take(self, id: str, answer: str) -> None:
+        """Hand an answer to the run; from any thread. Raises a Problem that says why not."""
+        from onkel.app.http.problems import Problem
+
+        hearing = None if self._session is None else self._session.hearing
+        if hearing is None:
+            words = "Alerts of this run cannot be answered, or none was raised yet."
+            raise Problem(422, "no_feedback", words)
+        wrong = answering.wrong_with(id, answer, hearing.answered.keyed)
+        if wrong:
+            field = "answer" if wrong.startswith("an answer") else "id"
+            raise Problem(422, "bad_field", f"{wrong[:1].upper()}{wrong[1:]}.", field)
+        try:
+            hearing.put(id, answer)
+        except RunError as error:
+            raise Problem(503, "storage", str(error)) from None
+
+    def _answers(self, session: Session) -> None:
+        """Show what the run has taken in, or refused."""
+        if session.hearing is None or self._heard == len(session.hearing.decided):
+            return
+        decided = session.hearing.decided[self._heard :]
+        self._heard += len(decided)
+        for said, why in decided:
+            self.board.answer(self.name, said.id, said.answer, refused=why)
+        if session.last is not None:
+            task, numbers = TASKS[session.settings.task], self._numbers(session)
+            self.board.publish(self.name, Block(task, 0, numbers=numbers))
 
     def _numbers(self, session: Session) -> dict[str, Any]:
         """Return the numbers of the page; those that cost something now and then only."""
@@ -80,13 +115,16 @@ class Live:
             found["leads"] = session.in_words()
         return found
 
-    def _alerts(self, block: Any, columns: dict[str, Any]) -> None:
+    def _alerts(self, block: Any, columns: dict[str, Any], answerable: bool) -> None:
         """Show the alerts of a block."""
         at = np.flatnonzero(np.asarray(columns["alert"], bool))[-ALERTS:].tolist()
         given = {"time": block.stamps, "key": block.keys, "row": block.rows, **columns}
         names = [n for n in _TOLD if given.get(n) is not None]
         lines = ({n: _plain(given[n][i]) for n in names} for i in at)
-        self.board.tell(self.name, [alert_of(line) for line in lines])
+        told = [alert_of(line) for line in lines]
+        for i, alert in zip(at, told if answerable else [], strict=False):
+            alert["id"] = columns["alert_id"][i]
+        self.board.tell(self.name, told)
 
     def finish(self, session: Session) -> None:
         """Show the whole run, now that it is over."""
@@ -163,10 +201,12 @@ def dashboard(
     board = Board()
     shown = PurePath(name).name if name != "-" else "stdin"
     board.begin(shown, TASKS[task])
+    live = Live(board, shown)
     try:
-        page = Dashboard(board, host, port, metrics)
+        page = Dashboard(board, host, port, metrics, live.take)
     except ValueError as error:
         raise UsageProblem(f"--dashboard: {error}") from None
     with page:
         print(f"onkel: the live page is at {page.url}", file=sys.stderr, flush=True)
-        yield Live(board, shown, page.url)
+        live.url = page.url
+        yield live

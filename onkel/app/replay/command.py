@@ -168,7 +168,8 @@ def _together(
         source = found.open(past, ordered)
         stack.callback(source.close)
         each = [
-            lanes.Lane(variant, source, wanted.since, stack, len(some), keys) for variant in some
+            lanes.Lane(variant, source, wanted.since, stack, len(some), keys, said=past.said)
+            for variant in some
         ]
         if any(variant.settings.share for variant in some):
             keys = None  # what is usual among all keys is learned from all of them

@@ -21,6 +21,8 @@ from onkel.app.errors import RunError, SourceProblem
 from onkel.app.replay.compare import Alert, Outcome
 from onkel.app.replay.since import Judged, Since
 from onkel.app.replay.variants import Variant
+from onkel.app.run.answering import Answered, again
+from onkel.app.run.inbox import Said
 from onkel.app.run.outputs import Sink
 from onkel.app.run.prepare import models_of
 from onkel.app.run.session import Session, Sinks
@@ -55,11 +57,15 @@ class Lane:
         Alerts of these are kept, of all unless told.
     sink : Sink, optional
         Where the lines go that a run would write.
+    said : sequence of Said
+        Answers that the run has taken in: they are taken in at the same rows, where the setting
+        has the alerts.
     """
 
     def __init__(
         self, variant: Variant, source: Source, since: Since, stack: contextlib.ExitStack,
         lanes: int = 1, keys: frozenset[str] | None = None, sink: Sink | None = None,
+        said: Sequence[Said] = (),
     ) -> None:  # fmt: skip
         cores = os.cpu_count() or 1
         settings = replace(variant.settings, everything=False, threads=max(cores // lanes, 1))
@@ -73,12 +79,16 @@ class Lane:
         self._due = OFTEN
         self._learned: Counter[str | None] = Counter()
         self._session = Session(settings, source, models, Sinks(sink or Nowhere()))
+        if said and settings.hears_answers:
+            answered = Answered(models, source.schema.at("key") is not None)
+            self._session.hearing = again(said, answered)
         self._session.watchers.append(self._take)
         stack.callback(self._session.close)
 
     def handle(self, block: Block) -> None:
         """Judge and learn a block."""
         try:
+            self._session.hear()
             self._session.handle(block)
         except RunError as error:
             raise type(error)(f"{self.variant.name}: {error}") from None

@@ -12,7 +12,10 @@ from typing import Any
 
 from onkel.app.errors import SourceProblem, StateProblem, UsageProblem
 from onkel.app.replay.written import Written
+from onkel.app.run import answering
 from onkel.app.run.checkpoint import State
+from onkel.app.run.counters import Counters
+from onkel.app.run.inbox import Inbox, Said
 from onkel.app.run.ledger import Kept
 from onkel.app.run.prepare import SOURCE, opened
 from onkel.app.run.series import of_table
@@ -39,6 +42,8 @@ class Past:
     answers: dict[str, str]
     keys: frozenset[str] = frozenset()
     """Those that the run has models of, where it has such."""
+    said: tuple[Said, ...] = ()
+    """Answers, and before which rows they were taken in."""
 
     @property
     def schema(self) -> Schema:
@@ -87,7 +92,7 @@ def _past(state: State, noted: dict[str, Any], kept: Kept) -> Past:
     own = own.settled(state.meta("precision") or own.precision)
     return Past(
         state.folder, own, memo, position, noted["longest"], state.meta(SOURCE),
-        Written.of(noted, last), answered(state), frozenset(kept.models()),
+        Written.of(noted, last), answered(state), frozenset(kept.models()), _said(state),
     )  # fmt: skip
 
 
@@ -95,9 +100,19 @@ def answered(state: State) -> dict[str, str]:
     """Return the alerts of a state that somebody has answered: "usual" or "fault" by their ids.
 
     An alert's id is the number of rows that its model had learned before it, with its key and a
-    colon before it where there are keys. No state holds answers yet.
+    colon before it where there are keys.
     """
-    return {}
+    return {said.id: said.answer for said in _said(state)}
+
+
+def _said(state: State) -> tuple[Said, ...]:
+    """Return the answers that the run had taken in by its newest checkpoint."""
+    kept = next(iter(state.kept()), None)
+    if kept is None or not kept.checkpoint.counters:
+        return ()
+    counters = Counters.from_dict(kept.checkpoint.counters)
+    with contextlib.closing(Inbox(state.folder)) as inbox:
+        return tuple(answering.decided(inbox, counters))
 
 
 # -- the same rows again ---------------------------------------------------------------------------

@@ -183,6 +183,8 @@ def _rates(session: Session, axis: Axis) -> Drawing:
         "of late": (late, SKY, "solid"), "since the start": (since, BLUE, "solid"),
         "promised": (np.full(len(rows), promised), INK, "dashed"),
     }  # fmt: skip
+    if session.settings.promised is None:
+        del lines["promised"]
     drawn = lined(axis, "alert rate", lines, "@y{0.[00]%}")
     drawn.plot.yaxis.formatter = NumeralTickFormatter(format="0.[00]%")
     most = np.nanmax([*late, *since[len(since) // 20 :], 2 * promised])
@@ -194,6 +196,9 @@ def _about_rate(session: Session, rare: bool) -> str:
     warming = session.counters.warming
     warm = f" The {warming:,} rows of warm-up are not counted." if warming else ""
     late = " “Of late” is over a twentieth of the run."
+    if session.settings.promised is None:
+        none = "No rate was promised, but a share of the answered alerts that are faults."
+        return f"{none}{late}{warm}"
     if rare:
         return (
             f"About {session.settings.promised:.3g} of usual rows raise an alert; faults, and "

@@ -190,6 +190,18 @@ class Counters:
     pending: dict[str, int] = field(default_factory=dict)
     """With --pending: labels that came late, rows that wait, expired, were asked for."""
 
+    heard: int = 0
+    """Answers up to this number were decided, and ..."""
+    heard_also: list[int] = field(default_factory=list)
+    """... these beyond it."""
+    answered: int = 0
+    """Alerts that were answered, ..."""
+    dismissed: int = 0
+    """... and those of them that were usual."""
+    answers_refused: int = 0
+    first_refused: list[str] = field(default_factory=list)
+    """Which, and why, of the first three."""
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON knows it."""
         return {**vars(self), **{name: vars(getattr(self, name)) for name in _INSIDE}}

@@ -71,7 +71,10 @@ def _column(column: Column, settings: RunSettings, schema: Schema, first: Block)
 def _inner(settings: RunSettings, model: Any, features: float, table: bool) -> dict[str, Any]:
     """Return what a model compares by: its settings; of a detector, when it begins to alert."""
     if settings.tells_p:
-        return {"warmup": model.warmup_of(int(features), table), "promised": settings.promised}
+        found = {"warmup": model.warmup_of(int(features), table), "promised": settings.promised}
+        return found | (
+            {} if settings.promise is None else {"precision_promised": settings.promise}
+        )
     if settings.tunes_itself:
         return {"settings": inside.member_names(model, features)}
     if settings.kind == "linear":
@@ -150,8 +153,14 @@ def _gaps(found: dict[str, Any]) -> str:
 
 def _inner_words(found: dict[str, Any]) -> list[str]:
     if "warmup" in found:
-        return [f"alerts: on about {100 * found['promised']:.3g} % of usual rows, after "
-                f"{found['warmup']} rows of warm-up"]  # fmt: skip
+        rate = "as many as --precision allows"
+        if found["promised"] is not None:
+            rate = f"on about {100 * found['promised']:.3g} % of usual rows"
+        more = ""
+        if "precision_promised" in found:
+            share = 100 * found["precision_promised"]
+            more = f"; promised that {share:.3g} % of those answered are faults"
+        return [f"alerts: {rate}, after {found['warmup']} rows of warm-up{more}"]
     if "settings" in found:
         names = "; ".join(found["settings"]).replace("; ", ";\0").replace(" ", "\xa0")
         text = f"tunes:  {len(found['settings'])} settings side by side: " + names

@@ -28,6 +28,9 @@ REMEMBERED = 200
 LATEST = 50
 """And so many that were the latest, for the page."""
 
+RATE = 0.01
+"""Where no rate of alerts was promised: so many are thought to come by chance."""
+
 
 class Grouping:
     """Groups the alerts of a run, and holds back what a cool-down asks for.
@@ -41,7 +44,7 @@ class Grouping:
 
     def __init__(self, settings: RunSettings, features: list[str]) -> None:
         self.settings, self.features = settings, features
-        self.groups = Incidents(settings.gap, settings.promised)
+        self.groups = Incidents(settings.gap, settings.promised or RATE)
         self.pause = CoolDown(settings.cool_down)
         self.moments = _moments(len(features))
         self.largest: list[dict[str, Any]] = []

@@ -8,8 +8,10 @@ from dataclasses import fields
 from typing import Any
 
 from onkel.app.errors import StateProblem
+from onkel.app.run import answering
 from onkel.app.run.checkpoint import State
 from onkel.app.run.counters import Counters
+from onkel.app.run.inbox import Inbox
 from onkel.app.run.ledger import Checkpoint, Kept
 from onkel.app.run.pending import estimator_of
 from onkel.app.run.series import parted
@@ -19,7 +21,13 @@ from onkel.streams.sources import Schema
 
 _APART = ("settings", "model", "outputs", "position", "problem", "columns", "undelivered")
 _LATE = ("answered", "waiting", "expired", "delay_rows_mean", "delay_seconds_mean", "ask_in_words")
-_SHOWN = (*_LATE, "in_words", "terms", "threshold", "kernel", "memory", "bytes")
+_HEARD = (
+    "alerts_waiting", "alerts_answered", "alerts_dismissed", "precision_promised",
+    "precision_realised", "precision_level",
+)  # fmt: skip
+_NAMED = {"precision": "numbers", "promise": "precision"}
+"""Settings that the command line calls otherwise."""
+_SHOWN = (*_LATE, *_HEARD, "in_words", "terms", "threshold", "kernel", "memory", "bytes")
 
 
 def inspect(folder: str) -> dict[str, Any]:
@@ -52,9 +60,10 @@ def _told(state: State) -> dict[str, Any]:
     found, places = last.checkpoint, last.models()
     counters = Counters.from_dict(found.counters) if found.counters else Counters()
     task, known = settings["task"], {f.name for f in fields(RunSettings)}
-    promised = RunSettings(**{n: v for n, v in settings.items() if n in known}).promised
+    own = RunSettings(**{n: v for n, v in settings.items() if n in known})
     told: dict[str, Any] = {
-        "task": task, "generation": found.generation, **counters.summary(task, promised),
+        "task": task, "generation": found.generation, **counters.summary(task, own.promised),
+        **_answers(state, own, counters),
         "position": found.position, "outputs": found.outputs,
         "models": len(places), "bytes": sum(p.length for p in places.values()),
         "settings": settings, "columns": _columns(state.meta("memo")),
@@ -66,6 +75,18 @@ def _told(state: State) -> dict[str, Any]:
     if wrong:
         told["problem" if whole is None else "damaged"] = wrong
     return told
+
+
+def _answers(state: State, settings: RunSettings, counters: Counters) -> dict[str, Any]:
+    """Return what came of answers to alerts, and how many wait to be taken in by a run."""
+    if not settings.hears_answers:
+        return {}
+    found = answering.told(counters, settings.promise)
+    if not found["alerts_answered"] and settings.promise is None:
+        found = {n: v for n, v in found.items() if "refused" in n}
+    with contextlib.closing(Inbox(state.folder)) as inbox:
+        waiting = answering.undecided(inbox, counters)
+    return found | ({"answers_to_take_in": len(waiting)} if waiting else {})
 
 
 def _columns(memo: dict[str, Any] | None) -> dict[str, list[str]]:
@@ -98,7 +119,7 @@ def as_text(found: dict[str, Any]) -> str:
     rows |= {f"output: {path}": f"{size:,} bytes" for path, size in found["outputs"].items()}
     rows |= {f"model: {n}": v for n, v in found.get("model", {}).items()}
     changed = {n: v for n, v in found["settings"].items() if v not in (None, "", [], {}, False)}
-    rows |= {f"setting: {n}": v for n, v in changed.items()}
+    rows |= {f"setting: {_NAMED.get(n, n)}": v for n, v in changed.items()}
     width = max(map(len, rows))
     return "\n".join(f"{name:<{width}}  {_shown(value)}" for name, value in rows.items())
 

@@ -14,10 +14,12 @@ from typing import Any
 
 from onkel.app.errors import OutputProblem, SourceProblem, UsageProblem
 from onkel.app.run import target
+from onkel.app.run.answering import Answered, Hearing
 from onkel.app.run.checkpoint import State
 from onkel.app.run.counters import Counters
 from onkel.app.run.fleets import NOTE, Keyed, check_shared, is_fleet
 from onkel.app.run.hints import hints
+from onkel.app.run.inbox import Inbox
 from onkel.app.run.outputs import FileSink, Sink, StdoutSink
 from onkel.app.run.pending import by_clock, late_of
 from onkel.app.run.precision import precision_of
@@ -47,8 +49,9 @@ SOURCE = "source"
 
 def settings_of(task: str, options: dict[str, Any]) -> RunSettings:
     """Return the settings that options stand for."""
-    names = {field.name for field in fields(RunSettings)} - {"task", "memory", "output_format"}
-    given = {n: options[n] for n in names if n in options}
+    apart = {"task", "memory", "output_format", "precision", "promise"}
+    names = {field.name for field in fields(RunSettings)} - apart
+    given = {n: options[n] for n in names if n in options} | _precisions(options)
     style = options["output_format"]
     if style is None:
         style = "csv" if str(options["output"]).lower().endswith(".csv") else "jsonl"
@@ -56,6 +59,16 @@ def settings_of(task: str, options: dict[str, Any]) -> RunSettings:
         task, memory=memory_of(options["memory"]), output_format=style,
         timed=options["time"] is not None, **given,
     )  # fmt: skip
+
+
+def _precisions(options: dict[str, Any]) -> dict[str, Any]:
+    """Return how numbers are held, and what is promised of answers: --precision was both once."""
+    said = options.get("precision")
+    if isinstance(said, str) and options["numbers"] not in ("auto", said):
+        raise UsageProblem(f"--precision {said} and --numbers {options['numbers']}: give one.")
+    if isinstance(said, str):
+        return {"precision": said}
+    return {"precision": options["numbers"], "promise": said}
 
 
 def reading_of(task: str, options: dict[str, Any]) -> Reading:
@@ -125,9 +138,14 @@ def prepare(
     sinks = _sinks(options, state, stack)
     models = models_of(settings, source.schema, state, stack, options)
     counters = Counters.from_dict(state.last.counters) if state else Counters()
+    hearing = None
+    if settings.hears_answers:
+        inbox = Inbox(None if state is None else state.folder)
+        stack.callback(inbox.close)
+        hearing = Hearing(inbox, counters, Answered(models, source.schema.at("key") is not None))
     return Session(
         settings, source, models, sinks, state, counters, options["strict"], options["every"],
-        options["stop_after"], hints=hints(source, first),
+        options["stop_after"], hints=hints(source, first), hearing=hearing,
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any, TextIO
 
-from onkel.app.run import lost
+from onkel.app.run import answering, lost
 from onkel.app.run.session import Session
 
 
@@ -62,13 +62,11 @@ def told(summary: dict[str, Any]) -> list[str]:
                 f"{summary['incidents']:,} incident{'s' * (summary['incidents'] != 1)}{still}"
             )
         if summary["rate_realised"] is not None:
-            promised = f"{summary['rate_promised']:.3g}"
-            if "rate_promised_of" in summary:
-                promised += f" of {summary['rate_promised_of']}"
-            words.append(f"rate {summary['rate_realised']:.3g} (promised {promised})")
+            words.append(f"rate {summary['rate_realised']:.3g}{_promised(summary)}")
         if summary["warmup"]:
             rest = "" if summary["rate_realised"] is not None else ", all of them"
             words.append(f"{lost.rows_of(summary['warmup'])} of warm-up{rest}")
+        words += answering.in_words(summary)
     if summary.get("mistake_rate") is not None:
         text = f"{summary['mistake_rate']:.2%} mistakes"
         same = summary.get("mistake_rate_no_change")
@@ -83,6 +81,13 @@ def told(summary: dict[str, Any]) -> list[str]:
     return words
 
 
+def _promised(summary: dict[str, Any]) -> str:
+    if summary["rate_promised"] is None:
+        return ""
+    of = f" of {summary['rate_promised_of']}" if "rate_promised_of" in summary else ""
+    return f" (promised {summary['rate_promised']:.3g}{of})"
+
+
 def closing(session: Session, seconds: float, rows: int, broken: bool) -> str:
     """Return the last words of a run; of its broken rows only where nobody else tells of them."""
     summary, counters = session.closing(), session.counters
@@ -90,6 +95,10 @@ def closing(session: Session, seconds: float, rows: int, broken: bool) -> str:
     text = " · ".join([lost.rows_of(summary["rows"]), rate, *told(summary)])
     if "in_words" in summary:
         text += f"\n{summary['in_words']}"
+    if "answers_to_take_in" in summary:
+        text += f"\nanswers that wait for the rows of their alerts: {summary['answers_to_take_in']}"
+    for words in summary.get("first_answers_refused", []):
+        text += f"\nan answer could not be taken in: {words}"
     target = session.source.schema.roles.target
     without = lost.unlabelled(summary, session.settings.task, target)
     for words in (without, lost.pending(summary)):

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from onkel.app.errors import RunError, SourceProblem
-from onkel.app.run import incidents
+from onkel.app.run import answering, incidents
+from onkel.app.run.answering import Hearing
 from onkel.app.run.checkpoint import State
 from onkel.app.run.counters import FIRST, LATEST, Counters
 from onkel.app.run.counting import Counting, Finish
@@ -73,6 +74,8 @@ class Session:
         Called with the session after each block, and when nothing came for a moment.
     hints : list of str
         What a person should be told of the first rows.
+    hearing : Hearing, optional
+        Takes in answers to alerts.
     notices : Notices, optional
         Brings alerts to where they are wanted.
     """
@@ -88,6 +91,7 @@ class Session:
     idle: float | None = None
     watchers: list[Callable[[Session], None]] = field(default_factory=list)
     hints: list[str] = field(default_factory=list)
+    hearing: Hearing | None = None
     notices: Notices | None = None
     stopping: bool = False
     last: tuple[Block, dict[str, Any]] | None = None
@@ -109,6 +113,8 @@ class Session:
         self._writer = ThreadPoolExecutor(1, "onkel-writer")
         self._written: Future[None] | None = None
         self._pause = 0.0
+        self._next = self.counters.rows
+        """The number of the next row."""
 
     @property
     def fields(self) -> list[str]:
@@ -127,11 +133,14 @@ class Session:
         if self.sinks.output.position == 0 and begins:
             self.sinks.output.write(header(self.fields, self.settings.output_format))
         try:
+            self.hear()
             with contextlib.closing(self._blocks()) as blocks:
                 for block in blocks:
+                    self.hear()
                     self._step(block)
                     if self.stopping:
                         break
+            self.hear(look=True)
         except SourceError as error:
             self.save()
             raise SourceProblem(str(error)) from None
@@ -159,6 +168,14 @@ class Session:
         due = max(self.every, self._pause)
         if self.state is not None and self._dirty and now - self._saved >= due:
             self.save()
+
+    def hear(self, look: bool = False) -> None:
+        """Take in the answers that have come, between two blocks."""
+        some = self.hearing.due(self._next, look) if self.hearing is not None else []
+        if self.hearing is not None and some:
+            self._settle()
+            self.hearing.take(some)
+            self._dirty = True
 
     def _watch(self) -> None:
         for watch in self.watchers:
@@ -217,7 +234,7 @@ class Session:
         self._check_broken(block)
         self._keep_broken(block)
         self._settle()
-        self._position = block.position
+        self._position, self._next = block.position, block.first + block.count
         self._written = self._writer.submit(self._finish, block, finish)
 
     def _finish(self, block: Block, finish: Finish) -> None:
@@ -277,17 +294,40 @@ class Session:
         """
         if not len(block.rows):
             return block, dict
+        end, cuts = block.first + block.count, []
+        if self.hearing is not None:
+            cuts = self.hearing.cuts(block.first, end)
+        found = self._judge(block) if not cuts else self._judge_in_parts(block, [*cuts, end])
+        return without(block, found.refused), found.finish
+
+    def _judge(self, block: Block) -> Sifted:
         if isinstance(self.models, Keyed):
             self.models.fetch(block.keys or [])
-            found = sift(self.counting, self.models, block)
-            return without(block, found.refused), found.finish
+            return sift(self.counting, self.models, block)
         if block.keys is None:
-            found = sift(self.counting, self.models.get(""), block)
-            return without(block, found.refused), found.finish
+            return sift(self.counting, self.models.get(""), block)
         parts = [(which, block.part(which)) for which in _by_key(block.keys)]
         each = [(w, sift(self.counting, self.models.get(_first(p.keys)), p)) for w, p in parts]
         refused = {int(w[i]): why for w, found in each for i, why in found.refused.items()}
-        return without(block, refused), lambda: _scattered(each, len(block.rows))
+        return Sifted([lambda: _scattered(each, len(block.rows))], refused)
+
+    def _judge_in_parts(self, block: Block, ends: list[int]) -> Sifted:
+        """Judge a block up to rows before which a run that was killed had taken answers in."""
+        assert self.hearing is not None
+        whole, first, start = Sifted(), block.first, 0
+        for end in ends:
+            stop = int(np.searchsorted(block.rows, end))
+            if stop > start:
+                part = block.part(slice(start, stop))
+                part.first, part.count = first, end - first
+                found = self._judge(part)
+                whole.pieces += found.pieces
+                whole.refused |= {start + i: why for i, why in found.refused.items()}
+            first, start = end, stop
+            if end < ends[-1]:
+                self._settle()
+                self.hearing.take(self.hearing.due(end))
+        return whole
 
     def _write(self, block: Block, columns: dict[str, Any]) -> None:
         shown = np.flatnonzero(self.counting.shown(columns)).tolist()
@@ -309,6 +349,8 @@ class Session:
         found = self.counters.summary(self.settings.task, self.settings.promised)
         if self.settings.tells_p:
             found["rate_promised_of"] = "usual rows"
+        if self.settings.hears_answers:
+            found |= answering.told(self.counters, self.settings.promise)
         if self.notices is not None:
             found["deliveries"] = self.notices.summary()
         return found
@@ -316,8 +358,20 @@ class Session:
     def closing(self) -> dict[str, Any]:
         """Return the summary with which a run ends: which setting leads is told, too."""
         words = self.in_words()
+        model = self.models.newest() if len(self.models) == 1 else None
+        estimator = None if model is None else parted(model)[0]
+        waiting = {}
+        if self.settings.hears_answers and estimator and estimator.__sklearn_is_fitted__():
+            waiting["alerts_waiting"] = estimator.diagnostics_["alerts_waiting"]
+        if self.hearing is not None and self.hearing.waiting:
+            waiting["answers_to_take_in"] = self.hearing.waiting
         columns = {"columns": by_kind(self.source.schema.columns)}
-        return {**self.summary(), **columns, **({} if words is None else {"in_words": words})}
+        return {
+            **self.summary(),
+            **waiting,
+            **columns,
+            **({} if words is None else {"in_words": words}),
+        }
 
     def in_words(self) -> str | None:
         """Return which setting leads, as a sentence; None of what has only one, or of keys."""

@@ -26,7 +26,9 @@ _ONE = {
 }
 """Options that only a model of one setting has."""
 _OWN = {
-    "Detector": ("nu", "memory", "terms", "warmup", "recent"),
+    "Detector": (
+        "nu", "memory", "terms", "warmup", "recent", "memory_of_feedback", "alerts_kept",
+    ),
     "Classifier": ("memory",),
     "Regressor": ("nu", "memory"),
     "NoveltyDetector": ("nu", "support", "kernel", "rule", "learn_alerts", "warmup", "recent"),
@@ -34,8 +36,15 @@ _OWN = {
     "KernelRegressor": ("kernel", "loss", "rule"),
     "LinearClassifier": ("loss", "rule"),
     "LinearRegressor": ("loss", "rule"),
-}
+}  # fmt: skip
 """What each class takes as it is given here."""
+NO_RATE = "none"
+"""--nu: no promised rate of alerts, a promised precision alone."""
+_FEEDBACK = {
+    "promise": "--precision", "memory_of_feedback": "--memory-of-feedback",
+    "alerts_kept": "--alerts-kept",
+}  # fmt: skip
+"""What only a detector has whose alerts can be answered."""
 _NO_KERNEL = ("kernel", "gamma", "window")
 """What a linear model lacks."""
 
@@ -57,7 +66,11 @@ class RunSettings:
     task: str
     model: str = "auto"
     """Which: "auto" tunes itself; "kernel" and "linear" are one model, one paper."""
-    nu: float | None = None
+    nu: float | str | None = None
+    promise: float | None = None
+    """Of a detector: the promised share of answered alerts that are faults."""
+    memory_of_feedback: float | None = None
+    alerts_kept: int | None = None
     memory: float | str | None = None
     kernel: str | None = None
     gamma: float | None = None
@@ -123,8 +136,10 @@ class RunSettings:
     @property
     def promised(self) -> float | None:
         """The promised rate of alerts, or of targets outside their intervals."""
-        if self.task == "classify" or self.nu is not None:
-            return None if self.task == "classify" else self.nu
+        if self.task == "classify" or self.nu == NO_RATE:
+            return None
+        if self.nu is not None:
+            return float(self.nu)
         if self.task == "detect":
             return 0.01 if self.tunes_itself else 0.05
         return 0.1 if self.tunes_itself or self.rule == "rls" else None
@@ -154,6 +169,11 @@ class RunSettings:
         """Whether scores are log p: how rare a row is."""
         return self.task == "detect" and self.tunes_itself
 
+    @property
+    def hears_answers(self) -> bool:
+        """Whether the model's alerts can be answered."""
+        return self.tells_p
+
     def notes(self) -> list[str]:
         """Return what a user may not have meant, in words."""
         if self.model != "auto" or self.tunes_itself:
@@ -177,6 +197,9 @@ class RunSettings:
         name = _CLASSES[self.task][self.kind]
         own = {n: getattr(self, "window" if n == "terms" else n) for n in _OWN[name]}
         given = {n: value for n, value in own.items() if value is not None}
+        if self.hears_answers:
+            given |= {"nu": None} if self.nu == NO_RATE else {}
+            given |= {} if self.promise is None else {"precision": self.promise}
         try:
             model = getattr(estimators, name)(**given, missing=self._missing())
             if self.task != "detect" or not self.tunes_itself:
@@ -196,11 +219,29 @@ class RunSettings:
             raise UsageProblem(
                 f"--model is one of {', '.join(MODELS[self.task])} here; got {self.model!r}."
             )
+        self._check_feedback()
         lacking = [f"--{n}" for n in _NO_KERNEL if getattr(self, n) is not None]
         if self.kind == "linear" and lacking:
             raise UsageProblem(
                 f"{', '.join(lacking)}: not with --model linear, which has no kernel and stores "
                 "no rows. Leave it out, or use --model kernel."
+            )
+
+    def _check_feedback(self) -> None:
+        """Refuse what goes with answers to alerts where none can be given."""
+        given = [word for name, word in _FEEDBACK.items() if getattr(self, name) is not None]
+        given += ["--nu none"] if self.nu == NO_RATE else []
+        if given and not self.hears_answers:
+            because = f" ({', '.join(self.single)})" if self.single else ""
+            raise UsageProblem(
+                f"{', '.join(given)}: only alerts of the detector that tunes itself can be "
+                f"answered (onkel detect --model auto), and {_CLASSES[self.task][self.kind]} "
+                f"runs{because}. Leave it out."
+            )
+        if self.nu == NO_RATE and self.promise is None:
+            raise UsageProblem(
+                "--nu none leaves the alerts to a promised precision: give --precision 0.8, or "
+                "--nu 0.01."
             )
 
     def _missing(self) -> str:

@@ -184,6 +184,10 @@ class Models:
         self._shrink()
         return model
 
+    def has(self, key: str) -> bool:
+        """Whether there is a model of a key."""
+        return key in self._held or (self.store is not None and key in self.store.places)
+
     def _loaded(self, key: str, data: bytes) -> Any:
         try:
             return loads(data)

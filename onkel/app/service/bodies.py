@@ -67,6 +67,23 @@ class Forget(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call-a
     keys: list[Whole | str]
 
 
+class Said(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call-arg, unused-ignore]
+    """What an alert was."""
+
+    id: Whole | str
+    answer: str
+    key: Whole | str | None = None
+
+
+class Feedback(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call-arg, unused-ignore]
+    """What an alert was, or what several were."""
+
+    id: Whole | str | None = None
+    answer: str | None = None
+    key: Whole | str | None = None
+    answers: list[Said] | None = None
+
+
 class Batch(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call-arg, unused-ignore]
     """Rows to predict or to learn."""
 
@@ -150,7 +167,8 @@ class Entry(msgspec.Struct, omit_defaults=True):  # type: ignore[call-arg, unuse
     """What the log holds of one request: enough to make the same call again."""
 
     op: str
-    """create, import, delete, learn or predict-then-learn; note: what `refused` says, alone."""
+    """create, import, delete, learn, predict-then-learn, forget or feedback; note: what `refused`
+    says, alone."""
     model: int
     key: str = ""
     digest: bytes = b""
@@ -177,7 +195,7 @@ class Entry(msgspec.Struct, omit_defaults=True):  # type: ignore[call-arg, unuse
     classes: list[Label] | None = None
     output: str | None = None
     lines: bool = False
-    """Whether the answer is one line per row."""
+    """Whether the answer is one line per row; of answers: whether they came as a list."""
     decided: int = 0
     """All records of this model up to this position had been applied or refused by then."""
     refused: list[int] | None = None
@@ -187,9 +205,13 @@ class Entry(msgspec.Struct, omit_defaults=True):  # type: ignore[call-arg, unuse
     keyed: bool = False
     """Of a new model: whether it has keys."""
     keys: list[Whole | str] | None = None
-    """Of the rows, or those that are to be forgotten."""
+    """Of the rows, of the answers, or those that are to be forgotten."""
     share: bool = False
     """Of a new model with keys: whether they share."""
+    alerts: list[str] | None = None
+    """Alerts that are answered, ..."""
+    answers: list[str] | None = None
+    """... and what each was."""
     keep: int = 0
     """Of a new model: so many rows wait for their labels at most; 0: none do."""
     within: str = ""
@@ -218,7 +240,8 @@ class Entry(msgspec.Struct, omit_defaults=True):  # type: ignore[call-arg, unuse
 T = TypeVar("T")
 _ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {
-    kind: msgspec.json.Decoder(kind) for kind in (Create, Forget, Labels, *ANY, *ANY.values())
+    kind: msgspec.json.Decoder(kind)
+    for kind in (Create, Forget, Feedback, Labels, *ANY, *ANY.values())
 }
 _AT = re.compile(r" - at `(.*)`$")
 _BYTE = re.compile(r"\(byte (\d+)\)")

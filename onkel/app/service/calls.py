@@ -9,7 +9,7 @@ import numpy as np
 from onkel import judge
 from onkel.app.http.encoding import encode
 from onkel.app.http.problems import Problem
-from onkel.app.service import fleets, marking, pending, tables
+from onkel.app.service import feedback, fleets, marking, pending, tables
 from onkel.app.service.bodies import Entry
 from onkel.app.service.keys import Remembered
 from onkel.app.service.slots import inner
@@ -126,8 +126,10 @@ def learned(
         count = fleets.forget(estimator, entry.keys or [])
         body = encode({"position": position, "forgotten": count, "keys": len(estimator)})
         return body, Answer(np.zeros(0), {}), []
+    if entry.op == feedback.OP:
+        return feedback.applied(estimator, entry, position), Answer(np.zeros(0), {}), []
     rows = rows_of(model, entry, names)
-    said = learn(estimator, entry, names, rows)
+    said = feedback.named(estimator, learn(estimator, entry, names, rows), entry, len(rows))
     wanted = said if entry.op == "predict-then-learn" else None
     return answer(entry, wanted, estimator.t_, position), said, rows
 

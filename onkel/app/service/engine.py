@@ -339,7 +339,7 @@ class Engine:
         body, said, rows = calls.learned(slot.model, entry, slot.spec.features, position)
         slot.kept = pending.bytes_of(slot.model)
         if entry.op != pending.REMEMBER:
-            self.watch.learned(slot, entry, rows, said.marks)
+            self.watch.learned(slot, entry, rows, said.marks, said.beside.get("alert_id"))
         if self.notices is not None:
             found = self.notices.messages(slot.spec, entry, position, slot.estimator, said)
             self.notices.take(slot.spec.id, position, found)

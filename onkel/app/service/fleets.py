@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.app.http.problems import Problem
+from onkel.app.service import feedback
 from onkel.app.service.bodies import LONGEST, Entry
 from onkel.app.service.limits import Limits
 from onkel.estimators import inside
@@ -95,7 +96,11 @@ def _novelty(
     rows = Rows(np.asarray(X.X if isinstance(X, NamedRows) else X))
     told = FleetDetected(FleetDetect(names), rows, found, usual)
     marks = Marks(found.score, found.limit, found.alert, rare, usual, told.reasons)
-    beside = {} if output != "prediction" else {"p": rare}
+    beside: dict[str, Any] = {} if output != "prediction" else {"p": rare}
+    if feedback.hears(fleet):
+        live, age = entry.sample_weight, found.age
+        learned = age if live is None else np.where(np.asarray(live) > 0, age, -1)
+        beside["alert_id"] = feedback.ids_of(marks.mark, learned)
     return Answer(found.answer(output, tells_p), beside, marks)
 
 

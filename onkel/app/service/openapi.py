@@ -9,9 +9,10 @@ import msgspec
 
 from onkel import __version__
 from onkel.app.live.page import SORTED_BY
-from onkel.app.service.bodies import ANY, KEY, NAME, Create, Forget, Labels
+from onkel.app.service.bodies import ANY, KEY, NAME, Create, Feedback, Forget, Labels
 from onkel.app.service.limits import Limits
 from onkel.app.service.specs import KINDS, TASKS
+from onkel.core.answers import KINDS as ANSWERS
 from onkel.judge import OUTPUTS
 
 Doc = dict[str, Any]
@@ -42,6 +43,10 @@ PREDICTED: Doc = {
         "probability": {
             "type": "array", "items": {"type": ["number", "null"]},
             "description": "Of predicted labels",
+        },
+        "alert_id": {
+            "type": "array", "items": {"type": ["string", "null"]},
+            "description": "Of a detector's alerts, of rows that were learned: to answer them",
         },
         "interval": {
             "type": "array", "items": {"type": "array"},
@@ -122,6 +127,15 @@ _START, _COUNT = (
      "schema": {"type": "integer", "minimum": 0, "maximum": most, "default": default}}
     for name, default, most in (("start", 0, 10**9), ("count", 50, 500))
 )  # fmt: skip
+_COUNT_ALERTS: Doc = {
+    "name": "count", "in": "query", "required": False,
+    "schema": {"type": "integer", "minimum": 0, "maximum": 1000, "default": 50},
+}  # fmt: skip
+_WAITING: Doc = {
+    "name": "waiting", "in": "query", "required": False,
+    "description": "true: only those that wait for an answer",
+    "schema": {"type": "string", "enum": ["true", "false"], "default": "false"},
+}  # fmt: skip
 _ONE: Doc = {"name": "key", "in": "query", "required": True, "schema": {"type": "string"}}
 _ONE_KIND: Doc = {
     "name": "kind", "in": "query", "required": False,
@@ -135,7 +149,7 @@ def document(limits: Limits) -> Doc:
     Examples
     --------
     >>> len(document(Limits())["paths"])
-    14
+    16
     """
     return {
         "openapi": "3.1.0",
@@ -160,7 +174,8 @@ def document(limits: Limits) -> Doc:
 @cache
 def _schemas() -> Doc:
     _, found = msgspec.json.schema_components(
-        [Create, Forget, Labels, *ANY.values()], ref_template="#/components/schemas/{name}"
+        [Create, Forget, Feedback, Labels, *ANY.values()],
+        ref_template="#/components/schemas/{name}",
     )
     for plain, kind in ANY.items():
         found[plain.__name__] = found.pop(kind.__name__)
@@ -172,6 +187,10 @@ def _schemas() -> Doc:
         "description": "In the place of a kind: the model that tunes itself for it.",
     }  # fmt: skip
     found["Create"]["properties"]["name"] = _NAME["schema"]
+    found["Said"]["properties"]["answer"] = {"type": "string", "enum": [*ANSWERS]}
+    found["Feedback"]["properties"]["answer"] = {
+        "type": ["string", "null"], "enum": [*ANSWERS, None], "default": None,
+    }  # fmt: skip
     return found
 
 
@@ -217,6 +236,14 @@ def _paths() -> Doc:
             "get": _operation("One key of a model, in detail", extra=[_ONE, _ONE_KIND]),
         },
         "/models/{name}/forget": _post("Forget keys", ["Forget"], [_KEY]),
+        "/models/{name}/feedback": _post("Say what alerts were", ["Feedback"], [_KEY]),
+        "/models/{name}/alerts": {
+            "parameters": [_NAME],
+            "get": _operation(
+                "The alerts that can be answered, newest first, with their answers",
+                extra=[_WAITING, _START, _COUNT_ALERTS, {**_ONE, "required": False}, _ONE_KIND],
+            ),
+        },
         "/models/{name}/file": {
             "parameters": [_NAME],
             "get": _operation("The model's file", answer="application/octet-stream"),

@@ -17,8 +17,18 @@ from onkel.app.http.answers import Large
 from onkel.app.http.counts import Requests
 from onkel.app.http.encoding import encode
 from onkel.app.http.problems import Problem, busy
-from onkel.app.live.page import Page
-from onkel.app.service import bodies, calls, codec, comparing, fleets, metrics, pending, tables
+from onkel.app.live.page import Page, key_of, whole
+from onkel.app.service import (
+    bodies,
+    calls,
+    codec,
+    comparing,
+    feedback,
+    fleets,
+    metrics,
+    pending,
+    tables,
+)
 from onkel.app.service.bodies import (
     AnyBatch,
     Batch,
@@ -74,6 +84,8 @@ class Api:
             ("GET", f"{model}/keys", self.keys),
             ("GET", f"{model}/key", self.key),
             ("POST", f"{model}/forget", self.forget),
+            ("POST", f"{model}/feedback", self.feedback),
+            ("GET", f"{model}/alerts", self.alerts),
             ("GET", f"{model}/file", self.export),
             ("PUT", f"{model}/file", self.take),
         ]
@@ -273,6 +285,35 @@ class Api:
             raise Problem(422, "bad_field", words, "keys")
         entry = Entry("forget", slot.spec.id, keys=wanted.keys)
         return await self._change(request, body, entry)
+
+    # -- answers -------------------------------------------------------------------------------
+
+    async def feedback(self, request: Request) -> Response:
+        """Say what alerts were: usual, or faults."""
+        body = await self._body(request)
+        if (again := await self._again(request, body)) is not None:
+            return again
+        slot = self._slot(request)
+        _need_json(request)
+        entry = feedback.entry_of(bodies.read(bodies.Feedback, body), slot.spec.id)
+        feedback.check_hears(slot.estimator)
+        feedback.check_keys(slot.estimator, entry)
+        return await self._change(request, body, entry)
+
+    async def alerts(self, request: Request) -> Response:
+        """The alerts of a model that are kept, newest first, with their answers."""
+        slot, asked = self._slot(request), request.query_params
+        start, count = whole(asked, "start", 0, 10**9), whole(asked, "count", 50, 1000)
+        waiting = asked.get("waiting", "false")
+        if waiting not in ("true", "false"):
+            words = f"waiting is true or false; got {waiting[:40]!r}."
+            raise Problem(422, "bad_field", words, "waiting")
+        key = key_of(asked) if "key" in asked else None
+
+        def call(estimator: Any) -> Any:
+            return feedback.listed(estimator, key, start, count, waiting == "true")
+
+        return _json(await self._wait(self.engine.ask(slot, call)))
 
     def _checked(self, batch: Batch, op: str, slot: Slot) -> Entry:
         """Return a batch as the log holds it."""

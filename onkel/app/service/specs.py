@@ -29,6 +29,7 @@ _CODE = "function"
 """The kernel that is a user's own function; no request can bring one."""
 MOST = {
     "recent": 1_000_000, "terms": 10_000_000, "centers": 100_000, "order": 100, "degree": 100,
+    "alerts_kept": 1_000_000,
 }  # fmt: skip
 """Parameters that take memory or time before anything is learned."""
 

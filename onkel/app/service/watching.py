@@ -16,7 +16,7 @@ from onkel.app.live.board import PERIOD, REVISED, Block, Board
 from onkel.app.run.fleets import far_of
 from onkel.app.run.incidents import Grouping
 from onkel.app.run.settings import RunSettings
-from onkel.app.service import tables
+from onkel.app.service import feedback, tables
 from onkel.app.service.bodies import Entry, names_bytes
 from onkel.app.service.slots import Slot
 from onkel.fleet import Fleet
@@ -110,8 +110,13 @@ class Watch:
         if watched is not None and watched.ranking is not None:
             watched.ranking.drop(keys)
 
-    def learned(self, slot: Slot, entry: Entry, rows: Any, judged: Marks) -> None:
-        """Note what a call brought; called while no other is at the model."""
+    def learned(
+        self, slot: Slot, entry: Entry, rows: Any, judged: Marks, ids: Any = None
+    ) -> None:  # fmt: skip
+        """Note what a call brought; called while no other is at the model.
+
+        `ids` are those of alerts that can be answered.
+        """
         if entry.op == "forget":
             self.forgot(slot, entry.keys or [])
             return
@@ -122,17 +127,30 @@ class Watch:
         if watched is None or slot.gone:
             return
         try:
-            self._publish(slot, watched, entry, rows, judged)
+            if entry.op == feedback.OP:
+                self._answered(slot, watched, entry)
+            else:
+                self._publish(slot, watched, entry, rows, judged, ids)
         except Exception as error:
             self.trouble = f"{type(error).__name__}: {error}"
 
+    def _answered(self, slot: Slot, watched: Watched, entry: Entry) -> None:
+        """Show what alerts were said to be."""
+        ids, answers = entry.alerts or [], entry.answers or []
+        keys: list[Any] = [*entry.keys] if entry.keys else [None] * len(ids)
+        for key, id, answer in zip(keys, ids, answers, strict=True):
+            self.board.answer(slot.spec.name, id, answer, key)
+        if watched.ranking is None:
+            numbers = self._numbers(slot, watched, slot.estimator.diagnostics_)
+            self.board.publish(slot.spec.name, Block(slot.estimator.task, 0, numbers=numbers))
+
     def _publish(
-        self, slot: Slot, watched: Watched, entry: Entry, rows: Any, judged: Marks
+        self, slot: Slot, watched: Watched, entry: Entry, rows: Any, judged: Marks, ids: Any
     ) -> None:  # fmt: skip
         now, est = time.monotonic(), slot.estimator
         X, names = tables.drawn(rows, slot.spec.features)
         if watched.ranking is not None:
-            self._publish_keys(slot, watched, entry, X, names, judged)
+            self._publish_keys(slot, watched, entry, X, names, judged, ids)
             return
         numbers: dict[str, Any] = {"t": est.t_, "terms": est.n_terms_, **_kind(est)}
         if slot.weights:
@@ -147,11 +165,12 @@ class Watch:
         if est.task == "novelty" and judged.mark is not None:
             self._grouped(slot, watched, X, None, judged)
             if judged.mark.any():
-                self._alerts(slot, watched, judged, est.t_ - len(rows), now)
+                self._alerts(slot, watched, judged, est.t_ - len(rows), now, ids)
 
     def _publish_keys(
-        self, slot: Slot, watched: Watched, entry: Entry, X: Any, names: Any, judged: Marks
-    ) -> None:
+        self, slot: Slot, watched: Watched, entry: Entry, X: Any, names: Any, judged: Marks,
+        ids: Any,
+    ) -> None:  # fmt: skip
         """Show what came of rows of a model with keys."""
         now, fleet, keys = time.monotonic(), slot.estimator, entry.keys or []
         assert watched.ranking is not None and watched.view is not None
@@ -174,7 +193,7 @@ class Watch:
         watched.ranking.update(keys, rare, judged.mark, X, judged.usual)
         self._grouped(slot, watched, X, [str(key) for key in keys], judged)
         why = {} if judged.why is None or not judged.mark.any() else judged.why()
-        told = _told(judged, fleet.t_ - len(keys))
+        told = _told(judged, fleet.t_ - len(keys), ids)
         for alert, at in told:
             alert |= {"key": str(keys[at]), "whole": not isinstance(keys[at], str)}
             alert["sentence"] = why.get(at, UNKNOWN)
@@ -214,7 +233,7 @@ class Watch:
             "t": report["t"], "terms": report["terms"], "promised": promised,
             "realised": realised, "mistakes": report["mistakes"], "bytes": report["bytes"],
             "words": report.get("rate_in_words"), **_kind(model),
-            **self._members(slot, report),
+            **self._members(slot, report), **feedback.told(report),
         }  # fmt: skip
 
     def _members(self, slot: Slot, report: dict[str, Any]) -> dict[str, Any]:
@@ -227,9 +246,11 @@ class Watch:
 
     # -- reasons -------------------------------------------------------------------------------
 
-    def _alerts(self, slot: Slot, watched: Watched, judged: Marks, before: int, now: float) -> None:
+    def _alerts(
+        self, slot: Slot, watched: Watched, judged: Marks, before: int, now: float, ids: Any
+    ) -> None:  # fmt: skip
         """Show the alerts of the block; say why of the worst, as often as the time allows."""
-        self.board.tell(slot.spec.name, [alert for alert, _ in _told(judged, before)])
+        self.board.tell(slot.spec.name, [alert for alert, _ in _told(judged, before, ids)])
         if not watched.reasons.due(now):
             return
         watched.reasons.spent(now, 0.0)
@@ -237,7 +258,7 @@ class Watch:
         (at,) = worst(judged.value, judged.limit, judged.mark, 1)
         alert = {
             "t": before + at + 1, "score": float(judged.value[at]),
-            "threshold": float(judged.limit[at]),
+            "threshold": float(judged.limit[at]), **_id(ids, at),
         }  # fmt: skip
         slot.pool.submit(self._explain, slot.spec.name, watched, judged, at, alert)
 
@@ -256,15 +277,21 @@ class Watch:
         watched.reasons.spent(now, now - began)
 
 
+def _id(ids: Any, at: int) -> dict[str, str]:
+    """Return the id of a row's alert, where it can be answered."""
+    return {} if ids is None or ids[at] is None else {"id": ids[at]}
+
+
 def grouping_of(slot: Slot) -> Grouping:
     """Return what groups the alerts of a model, by its promised rate."""
     model = getattr(slot.estimator, "estimator", slot.estimator)
     kind = "auto" if getattr(model, "tells_p", False) else "kernel"
+    nu = None if model.nu is None else float(model.nu)
     names = list(slot.spec.features or [])
-    return Grouping(RunSettings("detect", model=kind, nu=float(model.nu)), names)
+    return Grouping(RunSettings("detect", model=kind, nu=nu), names)
 
 
-def _told(judged: Marks, before: int) -> list[tuple[dict[str, Any], int]]:
+def _told(judged: Marks, before: int, ids: Any) -> list[tuple[dict[str, Any], int]]:
     """Return the latest alerts of a call, without reasons, and their places in it."""
     assert judged.value is not None and judged.limit is not None and judged.mark is not None
     return [
@@ -272,6 +299,7 @@ def _told(judged: Marks, before: int) -> list[tuple[dict[str, Any], int]]:
             {
                 "t": before + at + 1, "score": float(judged.value[at]),
                 "threshold": float(judged.limit[at]), "sentence": None, "features": [],
+                **_id(ids, at),
             },
             at,
         )

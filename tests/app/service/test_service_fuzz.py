@@ -35,6 +35,32 @@ def test_fuzz(tmp_path, rng):
         assert {s.spec.name: files.dumps(s.model) for s in again.engine.slots()} == alive
 
 
+def test_answers_that_fit_and_that_do_not(tmp_path, rng):
+    """Bodies drawn from the description, to a model with alerts: some are taken, none hurts."""
+    given = {"nu": 0.4, "warmup": 0, "terms": 20}
+    with served(tmp_path, seconds=20.0) as one:
+        client = one.client
+        client.ok("POST", "/models", {"name": "often", "kind": "Detector", "parameters": given})
+        X = np.random.default_rng(0).normal(size=(300, 2)) ** 3
+        client.ok("POST", "/models/often/learn", {"X": X.tolist()})
+        document, statuses = client.ok("GET", "/openapi.json"), {}
+        path = "/models/{name}/feedback"
+        content = document["paths"][path]["post"]["requestBody"]["content"]
+        fuzzer = Fuzzer(document, rng)
+        for _ in range(ROUNDS):
+            body, kind = fuzzer.body(content)
+            where = path.replace("{name}", "often")
+            status, _, data = client.send("POST", where, body, {"Content-Type": kind})
+            assert status < 500, (body, data)
+            statuses[status] = statuses.get(status, 0) + 1
+        assert {200, 404, 422} <= set(statuses), statuses
+        assert client.ok("GET", "/models/often")["diagnostics"]["alerts_answered"] > 0
+        assert_free(one)
+        alive = files.dumps(one.engine.slot("often").estimator)
+    with served(tmp_path) as again:
+        assert files.dumps(again.engine.slot("often").estimator) == alive
+
+
 def assert_free(one):
     """All is well, and nothing waits that nobody will answer."""
     told = one.client.ok("GET", "/health")
@@ -70,8 +96,8 @@ def test_what_cannot_be_kept_on_every_route(tmp_path, rng):
             client.ok("POST", f"/models/{name}/learn", good, Idempotency_Key=key)
 
 
-KINDS = {"det": "NoveltyDetector", "reg": "KernelRegressor", "clf": "LinearClassifier",
-         "late": "KernelClassifier"}  # fmt: skip
+KINDS = {"det": "NoveltyDetector", "self": "Detector", "reg": "KernelRegressor",
+         "clf": "LinearClassifier", "late": "KernelClassifier"}  # fmt: skip
 GOOD = {
     "Batch": {"X": [[1.0, 2.0]], "y": [1.0], "sample_weight": [1.0], "classes": [1.0, 2.0],
               "keys": ["a"], "ids": ["a"]},
@@ -79,6 +105,8 @@ GOOD = {
     "Line": {"x": [1.0, 2.0], "y": 1.0, "weight": 1.0, "key": "a"},
     "Question": {"x": [1.0, 2.0], "top": 5, "key": 3},
     "Forget": {"keys": ["a", 3]},
+    "Feedback": {"answers": [{"id": 7, "answer": "usual", "key": "a"},
+                             {"id": "8", "answer": "fault", "key": 3}]},
     "Replay": {"X": [[1.0, 2.0], [3.0, 4.0]], "settings": [{"nu": 0.1, "recent": 5}], "gap": 5,
                "time": [1.0, "2026-10-01"], "keys": ["a", 3]},
     "Create": {"name": "new", "kind": "KernelClassifier", "features": ["a"],

@@ -24,6 +24,7 @@ from onkel import Columns, Detector, Fleet, KernelRegressor, NoveltyDetector, fi
 KILLS = int(os.environ.get("ONKEL_KILLS", "6"))
 ROWS = 40
 MIXED = {"terms": 100, "columns": {"when": "time"}}
+HEARD = {"terms": 50, "warmup": 30, "nu": 0.05, "precision": 0.6}
 KEYED = {"terms": 20, "warmup": 30, "nu": 0.05}
 
 
@@ -50,15 +51,24 @@ class Sender(threading.Thread):
                     del body["y"]
                 answer = self.send(body, f"{self.number}-{count}")
                 self.acknowledged[answer["position"]] = (X, y, answer.get("values"))
+                if self.model == "heard":
+                    self.reply([id for id in answer["alert_id"] if id], f"{self.number}-{count}-")
                 count += 1
         except BaseException as error:
             self.error = error
 
-    def send(self, body, key):
+    def reply(self, ids, key):
+        """Say what each alert was, by lot."""
+        for id in ids:
+            said = {"id": id, "answer": ("usual", "fault")[int(self.rng.integers(2))]}
+            answer = self.send(said, f"{key}{id}", "feedback")
+            self.acknowledged[answer["position"]] = said
+
+    def send(self, body, key, what="predict-then-learn"):
         while True:
             try:
                 client = Client(self.where["url"])
-                path = f"/models/{self.model}/predict-then-learn"
+                path = f"/models/{self.model}/{what}"
                 status, _, data = client.send("POST", path, body, {"Idempotency-Key": key})
                 client.connection.close()
                 assert status == 200, data
@@ -87,7 +97,8 @@ def test_kill(tmp_path, rng):
     client.ok("POST", "/models", {"name": "mixed", "kind": "Detector", "parameters": MIXED})
     keyed = {"name": "keyed", "kind": "Detector", "keyed": True, "parameters": KEYED}
     client.ok("POST", "/models", keyed)
-    names = ["shared", "shared", "own", "mixed", "mixed", "keyed", "keyed"]
+    client.ok("POST", "/models", {"name": "heard", "kind": "Detector", "parameters": HEARD})
+    names = ["shared", "shared", "own", "mixed", "mixed", "keyed", "keyed", "heard", "heard"]
     senders = [Sender(where, name, i, i) for i, name in enumerate(names)]
     for sender in senders:
         sender.start()
@@ -115,7 +126,7 @@ def check(client, senders):
     mixed = Detector(terms=100, columns=Columns({"when": "time"}))
     for name, fresh in (
         ("shared", NoveltyDetector()), ("own", KernelRegressor()), ("mixed", mixed),
-        ("keyed", Fleet(Detector(**KEYED))),
+        ("keyed", Fleet(Detector(**KEYED))), ("heard", Detector(**HEARD)),
     ):  # fmt: skip
         batches = {}
         for sender in senders:
@@ -123,12 +134,17 @@ def check(client, senders):
                 assert not batches.keys() & sender.acknowledged.keys()
                 batches |= sender.acknowledged
         assert batches
-        for _, (X, y, values) in sorted(batches.items()):
+        for _, batch in sorted(batches.items()):
+            if isinstance(batch, dict):
+                fresh.feedback(**batch)
+                continue
+            X, y, values = batch
             given = (y, np.array(X)) if name == "keyed" else (X, y if name == "own" else None)
             own = fresh.predict_then_learn(*given)
             assert own.tolist() == values
         found = client.send("GET", f"/models/{name}/file")[2]
-        assert files.loads(found).t_ == ROWS * len(batches) == fresh.t_
+        learned = sum(not isinstance(batch, dict) for batch in batches.values())
+        assert files.loads(found).t_ == ROWS * learned == fresh.t_
         assert unlike(found, files.dumps(fresh)) == {}, name
 
 

@@ -37,7 +37,11 @@ const Alerts = (() => {
   function draw(list, kept, all) {
     const shown = list.slice(0, wanted);
     $("alerts-none").hidden = shown.length > 0;
-    $("alerts").replaceChildren(...shown.map((a) => item(place(a), Page.reason(a))));
+    $("alerts").replaceChildren(...shown.map((a) => {
+      const line = item(place(a), Page.reason(a));
+      Answers.add(line, a);
+      return line;
+    }));
     $("alerts-more").hidden = shown.length >= kept;
     const of = all > kept && shown.length >= kept ? `; earlier ones are in the output only` : "";
     $("alerts-words").textContent = shown.length ? `The newest ${count(shown.length, "alert")} of ${Page.number(Math.max(all, kept))}${of}.` : "";

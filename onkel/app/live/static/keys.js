@@ -161,6 +161,7 @@ const Keys = (() => {
       place.textContent = `Example ${a.t.toLocaleString("en")}. `;
       why.textContent = Page.reason(a);
       item.append(place, why);
+      Answers.add(item, a, "key");
       return item;
     }));
   }

@@ -16,10 +16,10 @@
   };
   /* What keys.js needs of this page. */
   window.Page = {headers: () => headers(), number: (...v) => number(...v), oneIn: (v) => oneIn(v), reason: (a) => reason(a),
-    latest: () => latest, paused: () => paused};
+    latest: () => latest, paused: () => paused, service: () => service};
   let token = sessionStorage.getItem("onkel-token") || "";
   let model = new URLSearchParams(location.search).get("model") || "";
-  let task = "", rarity = false, members = [], paused = false, ending = null, waiting = [], latest = null, drawn = 0, seen = -1, spoken = 0;
+  let task = "", rarity = false, members = [], paused = false, ending = null, waiting = [], latest = null, drawn = 0, seen = -1, spoken = 0, service = false;
 
   const headers = () => token ? {Authorization: `Bearer ${token}`} : {};
   const number = (v, digits = 3) => v === null || v === undefined || !isFinite(v) ? "–"
@@ -101,6 +101,7 @@
       list.push([names[0], percent(rate(n.promised))], [names[1], percent(rate(n.realised))]);
     }
     if (task === "novelty") list.push(["alerts, this run", number(found.marks), "mark"]);
+    list.push(...Answers.tiles(n, percent));
     if (n.incidents !== undefined) list.push(["incidents", number(n.incidents)]);
     if (n.held_back) list.push(["alerts held back", number(n.held_back)]);
     if (n.bytes) list.push(["memory", `${number(n.bytes / 1e6)} MB`]);
@@ -243,7 +244,8 @@
     $("ask").hidden = true;
     $("main").hidden = false;
     const found = await answer.json();
-    $("links").hidden = !found.service;
+    service = found.service;
+    $("links").hidden = !service;
     return found.models;
   }
 
