@@ -440,7 +440,8 @@ struct Machine : Metric {
   }
 };
 
-// Judge each row, and learn it if it has a weight above 0; see Density::stop_from for where it ends.
+// Judge each row, and learn it if it has a weight above 0; see Density::stop_from for where it
+// ends.
 void density(const DensityPlan& plan, Density& s) {
   Machine machine(plan, s);
   if (s.weight || !s.rows) machine.refresh();  // due only in a state that was put together by hand
