@@ -159,7 +159,7 @@ class Grouping:
             for j, count, z in one.drivers(3)
         ]
         if not parts:
-            return "No single number stands out."
+            return "No single number was three spreads or more from its mean."
         return f"Driven by {', '.join(parts)}."
 
     # -- files -----------------------------------------------------------------------------------
