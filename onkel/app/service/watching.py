@@ -5,7 +5,6 @@ Why a row raised an alert is said by the model as it was just before it learned 
 
 from __future__ import annotations
 
-import threading
 import time
 from typing import Any
 
@@ -22,13 +21,13 @@ from onkel.app.service.slots import Slot
 from onkel.fleet import Fleet
 from onkel.fleet.ranking import Ranking
 from onkel.fleet.view import FleetView
-from onkel.judge import UNKNOWN, Marks, worst
+from onkel.judge import UNKNOWN, Marks
 from onkel.streams.sources import Block as Rows
 
 Array = NDArray[Any]
 
 SHARE = 0.02
-"""Of the time, at most, that goes into reasons."""
+"""Of the time, at most, that goes into numbers for the page."""
 
 
 class Budget:
@@ -65,9 +64,7 @@ class Watched:
     def __init__(self, names: list[str] | None) -> None:
         self.names = names_bytes(names)
         """They count as the model's, for which there is a limit."""
-        self.reasons = Budget(0.2)
         self.numbers = Budget(PERIOD)
-        self.explaining = threading.Lock()
         self.ranking: Ranking | None = None
         """Of a model with keys: how they are doing, since the service started."""
         self.view: FleetView | None = None
@@ -165,7 +162,7 @@ class Watch:
         if est.task == "novelty" and judged.mark is not None:
             self._grouped(slot, watched, X, None, judged)
             if judged.mark.any():
-                self._alerts(slot, watched, judged, est.t_ - len(rows), now, ids)
+                self._alerts(slot, judged, est.t_ - len(rows), ids)
 
     def _publish_keys(
         self, slot: Slot, watched: Watched, entry: Entry, X: Any, names: Any, judged: Marks,
@@ -246,35 +243,16 @@ class Watch:
 
     # -- reasons -------------------------------------------------------------------------------
 
-    def _alerts(
-        self, slot: Slot, watched: Watched, judged: Marks, before: int, now: float, ids: Any
-    ) -> None:  # fmt: skip
-        """Show the alerts of the block; say why of the worst, as often as the time allows."""
-        self.board.tell(slot.spec.name, [alert for alert, _ in _told(judged, before, ids)])
-        if not watched.reasons.due(now):
-            return
-        watched.reasons.spent(now, 0.0)
-        assert judged.value is not None and judged.limit is not None and judged.mark is not None
-        (at,) = worst(judged.value, judged.limit, judged.mark, 1)
-        alert = {
-            "t": before + at + 1, "score": float(judged.value[at]),
-            "threshold": float(judged.limit[at]), **_id(ids, at),
-        }  # fmt: skip
-        slot.pool.submit(self._explain, slot.spec.name, watched, judged, at, alert)
-
-    def _explain(
-        self, name: str, watched: Watched, judged: Marks, at: int, alert: dict[str, Any]
-    ) -> None:
-        began = time.monotonic()
-        found: dict[str, Any] = {"sentence": None, "features": []}
+    def _alerts(self, slot: Slot, judged: Marks, before: int, ids: Any) -> None:
+        """Show the latest alerts of the block, each with its reason."""
         try:
-            if judged.why is not None:
-                found = _reason(judged.why()[at])
+            why = {} if judged.why is None else judged.why()
         except Exception as error:
-            self.trouble = f"{type(error).__name__}: {error}"
-        self.board.alert(name, {**alert, **found})
-        now = time.monotonic()
-        watched.reasons.spent(now, now - began)
+            self.trouble, why = f"{type(error).__name__}: {error}", {}
+        told = _told(judged, before, ids)
+        for alert, at in told:
+            alert |= _reason(why.get(at, UNKNOWN))
+        self.board.tell(slot.spec.name, [alert for alert, _ in told])
 
 
 def _id(ids: Any, at: int) -> dict[str, str]:

@@ -219,10 +219,7 @@ def test_an_alert_on_the_page_has_its_reason(service, client):
     create(client, "alerts", columns=TYPES, warmup=100)
     for seed in range(4):
         client.ok("POST", "/models/alerts/learn", {"X": flights(100, seed)})
-    watched = service.engine.watch._watched[service.engine.slot("alerts").spec.id]
-    watched.reasons._next = 0.0
     client.ok("POST", "/models/alerts/learn", {"X": flights(1, 5)})
-    watched.reasons._next = 0.0
     told = client.ok("POST", "/models/alerts/predict-then-learn", {"X": [NEW]})
     assert told["values"] == [-1]
     service.engine.pool.submit(int).result()
@@ -269,3 +266,14 @@ def test_a_file_that_is_brought_in(client):
     own = Detector().partial_fit([wide])
     status, error = client.refused("PUT", "/models/wide/file", files.dumps(own), **told)
     assert status == 422 and "make 1281 features" in error["message"]
+
+
+def test_every_alert_on_the_page_has_a_reason(service, client, rng):
+    client.ok("POST", "/models", {"name": "reasons", "kind": "Detector", "features": ["a", "b"]})
+    for _ in range(6):
+        X = rng.normal(size=(200, 2))
+        X[150:153] += 9.0
+        client.ok("POST", "/models/reasons/predict-then-learn", {"X": X.tolist()})
+    alerts = service.engine.board.alerts("reasons", 0, 1000)["alerts"]
+    assert len(alerts) > 10 and all(alert["sentence"] for alert in alerts)
+    assert service.engine.watch.trouble == ""
