@@ -66,7 +66,7 @@ class Detector(Anomalies):
 
     Parameters
     ----------
-    nu, memory, terms, warmup, recent, seed
+    nu, precision, memory_of_feedback, alerts_kept, memory, terms, warmup, recent, seed
         As in :class:`onkel.Detector`.
     absent : "mean" or "zero"
         What a known feature is taken for where an example lacks it: its running mean, or 0.
@@ -92,8 +92,11 @@ class Detector(Anomalies):
 
     def __init__(
         self,
-        nu: float = 0.01,
+        nu: float | None = 0.01,
         *,
+        precision: float | None = None,
+        memory_of_feedback: float = 100_000,
+        alerts_kept: int = 1000,
         memory: float = 10_000,
         terms: int = 1000,
         warmup: int | None = None,
@@ -103,6 +106,9 @@ class Detector(Anomalies):
         columns: Any = None,
     ) -> None:
         self.nu = nu
+        self.precision = precision
+        self.memory_of_feedback = memory_of_feedback
+        self.alerts_kept = alerts_kept
         self.memory = memory
         self.terms = terms
         self.warmup = warmup
@@ -120,6 +126,14 @@ class Detector(Anomalies):
     def p_one(self, x: Any) -> float:
         """Return how rare one example is: usual ones as unusual come once in 1/p."""
         return float(np.exp(self._ask(x, _f)))
+
+    def feedback(self, id: Any, answer: str) -> None:
+        """Say what an alert was, "usual" or "fault": see :meth:`onkel.Detector.feedback`.
+
+        Its id is the number of examples that had been learned before it; ``estimator.alerts_``
+        lists those that can be answered.
+        """
+        self.estimator.feedback(id, answer)
 
     @property
     def _warm(self) -> bool:

@@ -109,12 +109,22 @@ def test_kinds_and_signatures():
     for name in set(face.__all__) - {"Lags"}:  # of the models
         ours, theirs = getattr(face, name), getattr(onkel, name)
         here, there = (inspect.signature(k).parameters for k in (ours, theirs))
-        of_a_gpu = {"device", "precision"} & set(there)
+        of_a_gpu = {"device"} if name == "Detector" else {"device", "precision"} & set(there)
         passes = {"passes"} & set(there)
         assert set(there) - set(here) == {"missing"} | passes | of_a_gpu
         assert set(here) - set(there) <= {"absent", "on"}
         differ = {n for n in set(here) & set(there) if here[n].default != there[n].default}
         assert differ <= {"warmup"}
+
+
+def test_alerts_can_be_answered(rng):
+    model = face.Detector(nu=0.02, warmup=50, terms=50)
+    for x in rng.normal(size=400).tolist():
+        model.learn_one({"a": x})
+    model.learn_one({"a": 30.0})
+    assert model.estimator.alerts_[-1]["id"] == "400" and model.score_one({"a": 30.0}) > 0.5
+    model.feedback("400", "usual")
+    assert model.score_one({"a": 30.0}) < 0.5
 
 
 # -- texts ---------------------------------------------------------------------------------------
