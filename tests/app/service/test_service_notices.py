@@ -58,6 +58,8 @@ def test_alerts_are_sent_signed_with_what_is_known(tmp_path, rng) -> None:
             one.client.ok("POST", "/models", DETECTOR)
             wanted = sent(one.client, rng, 20)
             until(lambda: len(receiver.got) == len(wanted))
+            told = f'outcome="delivered"}} {float(len(wanted))}'
+            until(lambda: told in one.client.send("GET", "/metrics")[2].decode())
             text = one.client.send("GET", "/metrics")[2].decode()
             assert one.client.ok("GET", "/health")["status"] == "ok"
     assert len(wanted) > 10 and receiver.rows() == wanted
@@ -67,7 +69,6 @@ def test_alerts_are_sent_signed_with_what_is_known(tmp_path, rng) -> None:
         assert body["source"] == "pump" and body["score"] < body["threshold"]
         assert body["p"] == pytest.approx(np.exp(body["score"]))
         assert set(body["features"]) == {"level", "flow"} and body["why"]
-    assert f'outcome="delivered"}} {float(len(wanted))}' in text
     assert 'onkel_deliveries_waiting{target="webhook"} 0.0' in text
 
 
