@@ -186,32 +186,39 @@ class Followed:
 
     def reasons(self, at: Array, seen: list[dict[str, Any]]) -> list[str | AlertExplanation]:
         """Return why each of these rows was an alert; of each, what was found then."""
-        begin, found = 0, []
+        known, learned, found = 0, 0, []
         for number, (i, own) in enumerate(zip(at.tolist(), seen, strict=True), self.alerts):
-            self._learn(slice(begin, i))
-            begin = i
-            found.append(self._reason(i, is_explained(number, self.first), own))
+            whole = is_explained(number, self.first)
+            if self.model is not None and (whole or self.usual is None):
+                self._learn(slice(learned, i))  # seldom, and then many rows at once
+                learned = i
+            self._follow(slice(known, i))
+            known = i
+            found.append(self._reason(i, whole, own))
         return found
 
     def _learn(self, part: slice) -> None:
+        """Let the copy learn rows."""
         if part.start == part.stop:
             return
         rows = self.rows.part(part)
-        X = rows.whole()
-        if self.model is not None:
-            time = {} if rows.time is None else {"time": rows.time}
-            weight = {} if self.weight is None else {"sample_weight": self.weight[part]}
-            names = None if self.names is None else [*self.names]
-            self.model.partial_fit(named(self.model, X, names), **time, **weight)
+        time = {} if rows.time is None else {"time": rows.time}
+        weight = {} if self.weight is None else {"sample_weight": self.weight[part]}
+        names = None if self.names is None else [*self.names]
+        self.model.partial_fit(named(self.model, rows.whole(), names), **time, **weight)
+
+    def _follow(self, part: slice) -> None:
+        """Let moments and counts follow rows: all that a few words need."""
+        if part.start == part.stop or self.usual is None:
             return
-        if self.usual is not None:
-            self.usual.update(X.X if isinstance(X, Encoded) else X)
+        X = self.rows.part(part).whole()
+        self.usual.update(X.X if isinstance(X, Encoded) else X)
         if self.tally is not None:
             self.tally.take(X)
 
     def _reason(self, i: int, whole: bool, seen: dict[str, Any]) -> str | AlertExplanation:
         model, usual, tally = self.model, self.usual, self.tally
-        if model is not None:
+        if model is not None and (whole or usual is None):
             if not model.__sklearn_is_fitted__():
                 return UNKNOWN
             usual, tally = model.moments_, model.tally_
