@@ -148,10 +148,11 @@ class StoredQueue:
     def waiting(self) -> int:
         """Return how many wait."""
         # All between the first and the last are there; to count them would be to read them.
-        where = "FROM outbox WHERE target = ?1 AND number > ?2"
+        where = "FROM outbox WHERE target = :target AND number > :done"
         query = f"SELECT (SELECT MIN(number) {where}), (SELECT MAX(number) {where})"
         with self._guard:
-            low, high = self._db.execute(query, (self.target, self._done)).fetchone()
+            own = {"target": self.target, "done": self._done}
+            low, high = self._db.execute(query, own).fetchone()
         return 0 if low is None else int(high - low + 1)
 
     def close(self) -> None:

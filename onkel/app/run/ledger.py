@@ -40,8 +40,8 @@ _TABLES = {
 OUTBOX = "outbox"
 """The note that says that messages are kept, and what their ids begin with."""
 _PRUNE = """
-DELETE FROM models WHERE key = ?1 AND generation <
-  (SELECT MAX(generation) FROM models WHERE key = ?1 AND generation < ?2)
+DELETE FROM models WHERE key = :key AND generation <
+  (SELECT MAX(generation) FROM models WHERE key = :key AND generation < :now)
 """
 _ADVICE = "Restore the folder from a copy, or start anew with another --state and --output."
 
@@ -254,7 +254,8 @@ class Ledger:
             self._db.executemany("INSERT INTO models VALUES (?, ?, ?, ?, ?)", rows)
             self._db.execute("DELETE FROM checkpoints WHERE generation < ?", (generation - 1,))
             # Of older models only what the previous generation still uses is kept.
-            self._db.executemany(_PRUNE, [(k, generation) for k in self._lately | changed.keys()])
+            keys = self._lately | changed.keys()
+            self._db.executemany(_PRUNE, [{"key": k, "now": generation} for k in keys])
             for target, new in (messages or {}).items():
                 outbox.put(self._db, target, checkpoint.messages[target] - len(new), new)
             if generation == 1:
