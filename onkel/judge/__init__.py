@@ -9,7 +9,7 @@ from onkel.judge.answers import OUTPUTS, Answer, answer, predict, predicted
 from onkel.judge.brief import UNKNOWN, Usual, briefly, in_brief
 from onkel.judge.marks import Marks, marks_of_labels, marks_of_numbers
 from onkel.judge.ranks import ranks_at
-from onkel.judge.reasons import reason_of, worst
+from onkel.judge.reasons import reason_of
 from onkel.judge.rows import Halted, NamedRows, Rows, named
 from onkel.judge.tasks import (
     Columns,
@@ -49,5 +49,4 @@ __all__ = [
     "ranks_at",
     "reason_of",
     "tells_interval",
-    "worst",
 ]

@@ -54,20 +54,6 @@ def is_due(number: int, rows: int, first: float) -> bool:
     return first > 0 and (number < first or -number % EACH < rows)
 
 
-def worst(score: Array, limit: Array, alert: Array, most: int) -> list[int]:
-    """Return the places of the alerts farthest below their thresholds, the farthest first.
-
-    Examples
-    --------
-    >>> score, alert = np.array([0.3, 0.1, 0.9, 0.2]), np.array([True, True, False, True])
-    >>> worst(score, np.full(4, 0.5), alert, 2)
-    [1, 3]
-    """
-    at = np.flatnonzero(alert)
-    found: list[int] = at[np.argsort((score - limit)[at], kind="stable")][:most].tolist()
-    return found
-
-
 def reason_of(model: Any, row: Any, **seen: Any) -> AlertExplanation:
     """Return why a row was an alert, by a model as it was before it learned the row.
 

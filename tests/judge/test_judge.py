@@ -37,7 +37,6 @@ from onkel.judge import (
     predict,
     predicted,
     ranks_at,
-    worst,
 )
 
 NAMES = ["level", "flow"]
@@ -363,12 +362,6 @@ def test_marks_of_several_targets_are_the_largest():
     np.testing.assert_allclose(marks.value, [2.0, 0.1])
     assert marks.mark.tolist() == [True, False] and marks.limit.tolist() == [1.0, 1.0]
     assert marks_of_labels(["a", "b"], ["a", "c"]).mark.tolist() == [False, True]
-
-
-def test_the_worst_alerts_come_first_and_ties_in_order():
-    score, limit = np.array([3.0, 1.0, 1.0, 0.0, 9.0]), np.full(5, 4.0)
-    alert = np.array([True, True, True, False, False])
-    assert worst(score, limit, alert, 10) == [1, 2, 0] and worst(score, limit, alert, 1) == [1]
 
 
 def test_ranks_equal_those_of_the_recent_scores(rng):
