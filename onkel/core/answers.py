@@ -12,20 +12,31 @@ was. A value that stands out where the alert's did not makes a row another one (
 fault it is as much as leaves hardly any of the rows that were learned as usual within k >= 1/2, so
 that an answer given by mistake does not make alerts of them.
 
-``-log p`` of a row becomes ``(1 - k) (-log p)`` by the usual place that is most like it, or
-``max(-log p, k strength)`` by a fault, whichever is more alike; a row with k >= 1/2 of a fault is
-an alert, and is not learned.
+What stands out of a row may also be known from several places, each of its values from another. A
+value u spreads from its mean (those of now) is known from a place whose own was e on that side by
+
+    k_j = exp(-(r c)^2 - age / memory),    c = ((u - e)+ + (e - u)+ / sqrt d) / (1/2 + 0.3 e),
+
+r from 0 to 1 as u goes from 2 to 3: to be less far out on the same side counts little, with many
+features. The second best usual place counts, so that one answer given by mistake does not open a
+value to all that comes. The row is known by its least known value; one in which nothing stands out
+is not known so.
+
+``-log p`` of a row becomes ``(1 - k) (-log p)`` by the usual place that is most like it, or by how
+its values are known, or ``max(-log p, k strength)`` by a fault, whichever is more alike; a row with
+k >= 1/2 of a fault is an alert, and is not learned. A row that is no alert only because its values
+are known one by one is learned as if it were one: nobody has judged them together.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.density_table import Count, Level
+from onkel.core.density_table import FURTHEST, Count, Level
 from onkel.saved import Saved
 
 Array = NDArray[Any]
@@ -45,6 +56,10 @@ SELDOM, OUTSIDE = 1000, 0.84
 """One usual row in so many may be as near to a fault as k = 1/2 (D is a bit more there)."""
 STRONGER = 0.5
 """A fault's kind is at least so far beyond the lowest level."""
+SEEN = 1.0
+"""A value begins to stand out so many spreads before it does."""
+ALIKE = 0.5
+"""A row as like an answered alert as this is one of its kind."""
 ROWS, STEPS, LATE = range(3)
 
 
@@ -70,6 +85,16 @@ class Promise:
     high: float
     rate: float = 0.25
     alone: bool = False
+
+
+class Heard(NamedTuple):
+    """What answers make of -log p."""
+
+    score: float
+    alone: float
+    """The same if no values were known one by one."""
+    fault: bool = False
+    """Whether the row is of a fault's kind."""
 
 
 @dataclass
@@ -182,15 +207,34 @@ class Answers:
         found: Array = np.exp(-(far**2) - (t - self.born) / self.memory)
         return found
 
-    def heard(self, seen: Array, t: int, score: float, level: float) -> tuple[float, bool]:
-        """Return what answers make of -log p, and whether the row is of a fault's kind."""
+    def known(self, z: Array, t: int) -> float:
+        """Return how a row is known by what stands out of it, each value from a place of its own.
+
+        `z` holds row, step and mean in spreads from their means of now; 0 where none is looked at.
+        """
+        u, usual = np.abs(z), self.strength == 0
+        out = u > STANDS_OUT - SEEN
+        if not (u >= STANDS_OUT).any() or np.count_nonzero(usual) < 2:
+            return 0.0
+        r = np.minimum(u[out] - (STANDS_OUT - SEEN), 1.0)
+        e = np.maximum(self.places[usual, 2][:, out] * np.sign(z[out]), 0.0)
+        apart = np.maximum(u[out] - e, 0.0) + np.maximum(e - u[out], 0.0) / np.sqrt(self.d)
+        age = (t - self.born[usual])[:, None] / self.memory
+        like = np.exp(-((r * apart / (NEAR + WIDER * e)) ** 2) - age)
+        return float(np.sort(like, axis=0)[-2].min())
+
+    def heard(self, seen: Array, z: Array, t: int, score: float, level: float) -> Heard:
+        """Return what answers make of -log p."""
         like, bad = self.likeness(seen, t), self.strength > 0
-        usual, fault = like[~bad].max(initial=0.0), like[bad].max(initial=0.0)
-        if not fault > usual:
-            return float(score * (1 - usual)), False
-        strength = float(self.strength[bad][np.argmax(like[bad])])
-        kind = bool(fault >= 0.5)
-        return max(score, float(fault) * strength, 0.1 - level if kind else 0.0), kind
+        usual, fault = float(like[~bad].max(initial=0.0)), float(like[bad].max(initial=0.0))
+        both, raised, kind = max(usual, self.known(z, t)), score, fault >= ALIKE
+        if fault > 0:
+            strength = float(self.strength[bad][np.argmax(like[bad])])
+            raised = max(score, fault * strength, 0.1 - level if kind else 0.0)
+        return Heard(
+            raised if fault > both else score * (1 - both),
+            raised if fault > usual else score * (1 - usual), kind and fault > both,
+        )  # fmt: skip
 
     def ask(self, seen: Array, t: int, score: float, tied: float) -> None:
         """Keep a row that raised an alert, until others have taken its place."""
@@ -347,7 +391,7 @@ def place_of(seen: Array, frame: Array, tied: bool) -> tuple[Array, Array]:
     there = (spread > 0) & (np.arange(3)[:, None] <= (LATE if tied else ROWS))
     safe = np.where(there, spread, np.inf)
     z = np.where(there, (seen - center) / safe, 0.0)
-    z = np.clip(np.nan_to_num(z), -1e6, 1e6)
+    z = np.clip(np.nan_to_num(z), -FURTHEST, FURTHEST)
     out = np.abs(z).max(axis=1, initial=0.0) >= STANDS_OUT
     compared = out if out.any() else there.any(axis=1)
     raw = np.where(there, z * z + EVEN, 0.0)
@@ -445,7 +489,11 @@ def _check(saved: Saved, blank: Answers, t: int, held: tuple[Any, ...]) -> None:
     sound = np.isfinite(center).all() and np.isfinite(place).all() and np.isfinite(weight).all()
     if not sound or not (spread > 0).all() or not (limit > 0).all() or (weight < 0).any():
         raise saved.refuse("places", "must have spreads and limits above 0")
-    if not (radius > 0).all() or (strength > 1e6).any() or np.abs(place).max(initial=0.0) > 1e6:
+    if (
+        not (radius > 0).all()
+        or (strength > 1e6).any()
+        or np.abs(place).max(initial=0.0) > FURTHEST
+    ):
         raise saved.refuse("radius", "must be above 0, and strengths at most 10^6")
     bad = int(np.count_nonzero(strength))
     if max(bad, len(strength) - bad) > MOST or (born > t).any() or (of >= t).any():

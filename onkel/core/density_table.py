@@ -75,6 +75,8 @@ LEVELS = 33
 
 REACH = 1e4
 """Most that a coordinate counts."""
+FURTHEST = 1e6
+"""The same for what answers look at: no value stands out by more spreads."""
 TIED = 1 + 1e-5
 """Sums this close are the same."""
 TAIL_SHARE, TAIL_LEAST = 0.05, 10

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.core.density_table import (
+    FURTHEST,
     GROSS,
     KNOWN,
     LARGEST,
@@ -208,11 +209,19 @@ class Machine(Metric):
         rate = float(self.real[Level.LOG_ALPHA])
         return rate if self.answers is None else self.answers.level(rate)
 
-    def heard(self, seen: Array, score: float) -> tuple[float, bool]:
-        """What answers make of -log p, and whether the row is of the kind of a fault."""
+    def heard(self, seen: Array, score: float, tied: float) -> tuple[float, float, bool]:
+        """What answers make of -log p; the same by places alone; whether it is a fault's kind."""
         if self.answers is None or not len(self.answers.born) or not self.ready:
-            return score, False
-        return self.answers.heard(seen, int(self.whole[Count.T]), score, self.level())
+            return score, score, False
+        z, t = self.standing(seen, tied), int(self.whole[Count.T])
+        return self.answers.heard(seen, z, t, score, self.level())
+
+    def standing(self, seen: Array, tied: float) -> Array:
+        """Row, step and mean in spreads from their means; 0 where they are not looked at."""
+        late = self.late.count >= self.plan.young and bool(self.late.width[0])
+        looked = np.array([True, tied > 0, tied > 0 and late])
+        z = bounded((seen - self.s.center) / self.s.scale, FURTHEST)
+        return np.where(looked[:, None], z, 0.0)
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -345,15 +354,19 @@ class Machine(Metric):
 
     def learn(
         self, x: Array, step: Array, weight: float, g: float, score: float, alert: bool,
-        fault: bool = False, hushed: bool = False,
+        fault: bool, shown: bool, hushed: bool,
     ) -> None:  # fmt: skip
-        """Learn a row that has just been judged; what is like a `fault` stays unknown."""
+        """Learn a row that has just been judged; what is like a `fault` stays unknown.
+
+        `shown`: the alert was one, or nobody was told because the row's values are known one by
+        one.
+        """
         ready = self.ready
         gross = alert and -score < self.level() - GROSS
         if ready and not gross and not fault:
             self.remember(g)
         if self.whole[Count.T] >= self.plan.warmup:
-            self.settle_level(alert, hushed)
+            self.settle_level(shown, hushed)
         if fault:
             pass
         elif alert:
@@ -398,7 +411,8 @@ def density(
             step, mean = machine.moved(row)
             g, score, parts = machine.judge(row, step, mean)
             before = score
-            score, fault = machine.heard(np.stack([row, step, mean]), score)
+            seen = np.stack([row, step, mean])
+            score, alone, fault = machine.heard(seen, score, float(parts[8]))
             level = machine.level()
             alert = bool(state.whole[Count.T] >= plan.warmup and -score < level)
             out[i] = 0.0 - score, level, alert, g
@@ -408,8 +422,12 @@ def density(
                 if alert and 0 <= stop_from <= i:
                     return i
                 if alert and answers is not None:
-                    seen = np.stack([row, step, mean])
                     answers.ask(seen, int(state.whole[Count.T]), score, float(parts[8]))
-                hushed = not alert and -before < level
-                machine.learn(row, step, float(weight[i]), g, score, alert, fault, hushed)
+                # A row whose values are known one by one is no alert, but nobody has judged them
+                # together: it is learned as if it were one.
+                late = not alert and state.whole[Count.T] >= plan.warmup and -alone < level
+                machine.learn(
+                    row, step, float(weight[i]), g, alone if late else score, alert or late, fault,
+                    alert, not alert and -before < level,
+                )  # fmt: skip
     return len(x)

@@ -13,7 +13,7 @@ from naive.answers import Answering
 
 from onkel import core
 from onkel.core.answers import KINDS, MOST, ROOM, Answers, Promise
-from onkel.core.density_table import Level
+from onkel.core.density_table import Count, Level
 from onkel.learner import Densities
 
 CORES = ("compiled", "numpy") if core.compiled else ("numpy",)
@@ -128,6 +128,47 @@ def test_what_was_usual_comes_no_more_and_all_else_does(rng):
     assert not alert(model, [0.5, 11.5, -0.5]) and not alert(model, [0.0, 13.0, 0.2])
     for other in ([0.0, -12.0, 0.0], [12.0, 0.0, 0.0], [0.0, 12.0, 9.0], [0.0, 40.0, 0.0]):
         assert alert(model, other), other
+
+
+def answered(model, row, kind):
+    """Let a row raise an alert, and answer it."""
+    core_run(model, np.array([row]))
+    number = int(model.answers.asked_at[model.answers.kept()[-1]])
+    assert number == model.t - 1
+    model.answer(number, kind)
+
+
+def twice(model):
+    """Let values that are far out be called usual, each of them twice, never both in one row."""
+    for row in ([0.0, 12.0, 0.0], [-9.0, 12.5, 0.0], [0.0, 0.0, 9.0], [-9.0, 0.0, 9.5]):
+        assert alert(model, [0.0, 11.0, 8.0])
+        answered(model, row, "usual")
+
+
+def test_values_that_were_usual_one_by_one_twice_are_so_together(rng):
+    model, _ = watched(rng)
+    twice(model)
+    assert not alert(model, [0.0, 11.0, 8.0])
+    for other in ([0.0, -11.0, 8.0], [0.0, 30.0, 8.0], [7.0, 11.0, 8.0], [0.0, 11.0, -8.0]):
+        assert alert(model, other), other
+
+
+def test_one_wrong_answer_does_not_open_a_value_to_all_that_comes(rng):
+    model, _ = watched(rng)
+    answered(model, [0.0, 200.0, 200.0], "usual")
+    answered(model, [12.0, 0.0, 0.0], "usual")
+    assert all(alert(model, [0.0, x, y]) for x in (0.0, 20.0, 60.0) for y in (10.0, 50.0))
+
+
+def test_what_is_known_value_by_value_is_learned_as_alerts_are(rng):
+    model, _ = watched(rng)
+    twice(model)
+    before = model.count(Count.HELD), model.count(Count.ALERTS), *model.answers.asked_count
+    core_run(model, np.array([[0.0, 11.5, 8.5]]))
+    after = model.count(Count.HELD), model.count(Count.ALERTS), *model.answers.asked_count
+    assert np.subtract(after, before).tolist() == [1, 0, 0, 1]
+    core_run(model, np.array([[0.0, 12.0, 0.0]]))  # like an answer as a whole: learned at once
+    assert model.count(Count.HELD) == after[0]
 
 
 def test_what_was_a_fault_stays_one_however_often_it_returns(rng):

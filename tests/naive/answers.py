@@ -10,6 +10,16 @@ with w_j ~ z_j(e)^2 + 0.1, radius = 0.5 + 0.3 sum_j w_j |z_j(e)|, limit_j = max(
 Of the three only those are compared in which e stands out (|z_j| >= 3 somewhere), all of them if it
 does in none; where rows are not tied to those before, only rows are looked at.
 
+A row is known, too, if each value that stands out of it (u >= 2 spreads from its mean of now, and
+some 3 or more) is known from an answer of its own: with e = z(e)_j on the same side, 0 if on the
+other, by
+
+    k_j = exp(-(r c)^2 - age / memory), c = ((u - e)+ + (e - u)+ / sqrt(d)) / (0.5 + 0.3 e),
+    r = min(u - 2, 1);
+
+by the second best of the usual answers. The least of these counts. A row that is no alert for this
+alone is learned as alerts are.
+
 s is 1 of what is usual; of a fault it is such that no more than one in a thousand of the rows in
 the sample that never raised an alert (and their steps) has D below 0.84.
 
@@ -68,7 +78,42 @@ class Answering(Detector):
             return 1.0
         return max(1.0, 0.84 / max(far[len(far) // 1000], 1e-9))
 
-    def heard(self, seen, score):
+    def standing(self, seen, tied):
+        """Values of row, step and mean that are 2 spreads or more from their means: part, j, z."""
+        found = []
+        for kind, part in zip(KINDS, seen, strict=True):
+            if kind != "row" and not tied > 0:
+                continue
+            if kind == "late" and len(self.views["late"].z) < self.plan.young:
+                continue
+            moments = self.moments[kind]
+            for j in range(self.d):
+                z = (part[j] - moments.center[j]) / moments.scale[j]
+                if abs(z) > 2:
+                    found.append((KINDS.index(kind), j, max(-1e6, min(z, 1e6))))
+        return found
+
+    def known(self, seen, tied):
+        standing = self.standing(seen, tied)
+        if not any(abs(z) >= 3 for _, _, z in standing):
+            return 0.0
+        return min(self.value_known(part, j, z) for part, j, z in standing)
+
+    def value_known(self, part, j, z):
+        known = [0.0, 0.0]
+        for e in self.answers.values():
+            if e["answer"] != "usual":
+                continue
+            place = e["places"][part]
+            own = 0.0 if place is None else place["z"][j]
+            own = max(own if z > 0 else -own, 0.0)
+            u = abs(z)
+            c = u - own if u > own else (own - u) / math.sqrt(self.d)
+            c *= min(u - 2, 1.0) / (0.5 + 0.3 * own)
+            known.append(math.exp(-c * c - (self.t - e["born"]) / self.memory))
+        return sorted(known)[-2]
+
+    def heard(self, seen, score, tied):
         usual, fault, strength = 0.0, 0.0, 0.0
         for e in self.answers.values():
             k = self.likeness(e, seen)
@@ -76,11 +121,17 @@ class Answering(Detector):
                 usual = max(usual, k)
             elif k > fault:
                 fault, strength = k, e["strength"]
+        alone = self.weighed(score, usual, fault, strength)
+        usual = max(usual, self.known(seen, tied))
+        kind = fault > usual and fault >= 0.5
+        return self.weighed(score, usual, fault, strength), alone, kind
+
+    def weighed(self, score, usual, fault, strength):
         if fault <= usual:
-            return score * (1 - usual), False
+            return score * (1 - usual)
         if fault >= 0.5:
-            return max(score, fault * strength, 0.1 - self.alert_level()), True
-        return max(score, fault * strength), False
+            return max(score, fault * strength, 0.1 - self.alert_level())
+        return max(score, fault * strength)
 
     # -- answers
 

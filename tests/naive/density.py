@@ -273,22 +273,25 @@ class Detector:
         parts = self.members(x, step, mean) if self.ready else [0.0] * 9
         g = self.joined(parts)
         score = self.rank_score(g, parts[8]) if self.ready else 0.0
-        fault, before = False, score
+        fault, before, alone = False, score, score
         if self.ready:
-            score, fault = self.heard((x, step, mean), score)
+            score, alone, fault = self.heard((x, step, mean), score, parts[8])
         level = self.alert_level()
         alert = self.t >= self.plan.warmup and -score < level
         if weight > 0:
             if alert:
                 self.ask((x, step, mean), score, parts[8])
             hushed = not alert and -before < level
-            self.learn(x, step, mean, weight, g, score, alert, fault, hushed)
+            late = not alert and self.t >= self.plan.warmup and -alone < level
+            kept = alone if late else score
+            self.learn(x, step, mean, weight, g, kept, alert or late, fault, alert, hushed)
         return (-score, level, float(alert), g), parts
 
     # -- what answers have a say in (naive/answers.py)
 
-    def heard(self, seen, score):
-        return score, False
+    def heard(self, seen, score, tied):
+        """-log p, the same by places alone, whether it is of a fault's kind."""
+        return score, score, False
 
     def alert_level(self):
         return self.level
@@ -298,12 +301,12 @@ class Detector:
 
     # -- learning
 
-    def learn(self, x, step, mean, weight, g, score, alert, fault, hushed):
+    def learn(self, x, step, mean, weight, g, score, alert, fault, shown, hushed):
         gross = alert and -score < self.alert_level() - 2.3
         if self.ready and not gross and not fault:
             self.remember(g)
         if self.t >= self.plan.warmup:
-            self.settle_level(alert, hushed)
+            self.settle_level(shown, hushed)
         if fault:
             pass
         elif alert:

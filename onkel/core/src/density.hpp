@@ -22,7 +22,12 @@ constexpr double kTurnCost = 3;     // what whitened rows must be ahead by where
 constexpr double kAlike = 0.5;      // a row as like an answered alert as this is one of its kind
 constexpr double kBeyond = 0.1;     // a fault's kind is at least so far below the level
 constexpr double kOneMore = 3;      // spreads beyond a limit that make a row another
-constexpr int kMembers = 9;         // what is told of each row: eight scores, and the tie
+constexpr double kStandsOut = 3;    // a value so many spreads from its mean stands out
+constexpr double kSeen = 1;         // it begins to, so many spreads before
+constexpr double kFurthest = 1e6;   // no value stands out by more
+constexpr double kNearOwn = 0.5;   // how near a value must be to an answered one that stood out ...
+constexpr double kWiderOwn = 0.3;  // ... and what that gains by how far it stood out
+constexpr int kMembers = 9;        // what is told of each row: eight scores, and the tie
 
 // A number in [0, 1) from a counter (splitmix64).
 inline double uniform(uint64_t seed, uint64_t counter) {
@@ -37,6 +42,13 @@ inline double uniform(uint64_t seed, uint64_t counter) {
 inline double loud(double score) {
   return score < kLoud ? score : kLoud + std::log1p(score - kLoud);
 }
+
+// What answers make of -log p, and what they would if no values were known one by one; whether the
+// row is of a fault's kind.
+struct Heard {
+  double score, alone;
+  bool fault = false;
+};
 
 struct Machine : Metric {
   View plain, white, steps, late;
@@ -232,6 +244,47 @@ struct Machine : Metric {
     return std::exp(-far * far - age);
   }
 
+  // How like value j of part k, which is u spreads out on a side, is to that of answer i.
+  double value_like(int64_t i, int64_t k, int64_t j, double u, double side) const {
+    const onkel::Answers& a = s.answers;
+    const double e = std::max(side * a.places[(i * 15 + 6 + k) * d + j], 0.0);
+    const double r = std::min(u - (kStandsOut - kSeen), 1.0);
+    const double inside = std::max(e - u, 0.0) / std::sqrt(static_cast<double>(d));
+    const double far = r * (std::max(u - e, 0.0) + inside) / (kNearOwn + kWiderOwn * e);
+    const double age = static_cast<double>(s.whole[onkel::kCountT] - a.born[i]) / a.memory;
+    return std::exp(-far * far - age);
+  }
+
+  // How well a value that stands out is known: by the second best of the places called usual.
+  double value_known(int64_t k, int64_t j, double u, double side) const {
+    const onkel::Answers& a = s.answers;
+    double best = 0, second = 0;
+    for (int64_t i = 0; i < a.count; ++i) {
+      const double like = a.strength[i] == 0 ? value_like(i, k, j, u, side) : 0;
+      second = std::max(second, std::min(best, like));
+      best = std::max(best, like);
+    }
+    return second;
+  }
+
+  // How a row is known by what stands out of it, each value from a place of its own.
+  double known(const double* const seen[3], double tied) const {
+    const bool late_too = tied > 0 && late.count >= plan.young && *late.width != 0;
+    const bool looked[] = {true, tied > 0, late_too};
+    bool out = false;
+    double least = 1;
+    for (int64_t k = 0; k < 3; ++k)
+      for (int64_t j = 0; looked[k] && j < d; ++j) {
+        const int64_t at = k * d + j;
+        const double z = (seen[k][j] - s.center[at]) / s.scale[at];
+        const double u = std::min(std::fabs(z), kFurthest);
+        if (!(u > kStandsOut - kSeen)) continue;
+        out = out || u >= kStandsOut;
+        if (least > 0) least = std::min(least, value_known(k, j, u, z > 0 ? 1.0 : -1.0));
+      }
+    return out ? least : 0;
+  }
+
   // The level below which log p is an alert: that of the promised rate, of the promised precision.
   double level() const {
     const double rate = s.real[onkel::kLevelLogAlpha];
@@ -239,9 +292,9 @@ struct Machine : Metric {
     return s.answers.alone ? s.answers.theta : std::min(rate, s.answers.theta);
   }
 
-  // What answers make of -log p: less where a row is like what was called usual, more where it is
-  // like a fault; the more alike one decides. `fault`: the row is one of its kind.
-  double heard(const double* x, double score, bool* fault) {
+  // What answers make of -log p: less where a row is like what was called usual, or known from it,
+  // more where it is like a fault; the more alike one decides.
+  Heard heard(const double* x, double score, double tied) const {
     const onkel::Answers& a = s.answers;
     const double* const seen[] = {x, step.data(), mean.data()};
     double usual = 0, bad = 0, strength = 0;
@@ -252,9 +305,13 @@ struct Machine : Metric {
       else if (like > bad)
         bad = like, strength = a.strength[i];
     }
-    if (!(bad > usual)) return score * (1 - usual);
-    *fault = bad >= kAlike;
-    return std::max({score, bad * strength, *fault ? kBeyond - level() : 0.0});
+    const bool fault = bad >= kAlike;
+    const double raised = std::max({score, bad * strength, fault ? kBeyond - level() : 0.0});
+    const double parts = known(seen, tied);
+    Heard h{.score = score * (1 - std::max(usual, parts)), .alone = score * (1 - usual)};
+    if (bad > usual) h.alone = raised;
+    if (bad > std::max(usual, parts)) h.score = raised, h.fault = fault;
+    return h;
   }
 
   // Keep a row that raised an alert, until it is answered or others have taken its place.
@@ -404,13 +461,14 @@ struct Machine : Metric {
     }
   }
 
-  // Learn the row that has just been judged; what is like a `fault` stays unknown.
+  // Learn the row that has just been judged; what is like a `fault` stays unknown. `shown`: the
+  // alert was one, or nobody was told because the row's values are known one by one.
   void learn(const double* x, double weight, double joined, double score, bool alert, bool fault,
-             bool hushed) {
+             bool shown, bool hushed) {
     const bool known = ready();
     const bool gross = alert && -score < level() - kGross;
     if (known && !gross && !fault) remember(joined);
-    if (whole(onkel::kCountT) >= plan.warmup) settle_level(alert, hushed);
+    if (whole(onkel::kCountT) >= plan.warmup) settle_level(shown, hushed);
     if (fault)
       ;
     else if (alert)
@@ -456,9 +514,10 @@ void density(const DensityPlan& plan, Density& s) {
     double joined, score;
     double* part = s.members ? s.members + i * kMembers : unseen;
     machine.judge(row.data(), &joined, &score, part);
-    bool fault = false;
+    Heard h{.score = score, .alone = score};
     const double before = score;
-    if (s.answers.count && machine.ready()) score = machine.heard(row.data(), score, &fault);
+    if (s.answers.count && machine.ready()) h = machine.heard(row.data(), score, part[8]);
+    score = h.score;
     const double level = machine.level();
     const bool alert = s.whole[onkel::kCountT] >= plan.warmup && -score < level;
     const double said[] = {0 - score, level, alert ? 1.0 : 0.0, joined};
@@ -468,8 +527,12 @@ void density(const DensityPlan& plan, Density& s) {
     s.done = i;
     if (alert && weight > 0 && s.stop_from >= 0 && i >= s.stop_from) return;
     if (weight > 0 && alert) machine.ask(row.data(), score, part[8]);
+    // A row whose values are known one by one is no alert, but nobody has judged them together: it
+    // is learned as if it were one.
+    const bool late_too = !alert && s.whole[onkel::kCountT] >= plan.warmup && -h.alone < level;
     if (weight > 0)
-      machine.learn(row.data(), weight, joined, score, alert, fault, !alert && -before < level);
+      machine.learn(row.data(), weight, joined, late_too ? h.alone : score, alert || late_too,
+                    h.fault, alert, !alert && -before < level);
   }
   s.done = s.rows;
 }
