@@ -176,6 +176,7 @@ def test_classify_is_the_library_and_rows_without_a_label_are_not_learned(
     assert ("in_words" in summary) == (model is Classifier)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("kind", [Regressor, KernelRegressor, LinearRegressor])
 @pytest.mark.parametrize("nu", [None, 0.2])
 def test_regress_is_the_library(rng, tmp_path, kind, nu) -> None:

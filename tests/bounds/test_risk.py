@@ -125,6 +125,7 @@ def test_constant_rate_needs_its_last_term():
     assert radius * T**0.5 * 1.2 < regret <= told.bound
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("kind", ["random", "answers", "one row"])
 def test_truncated(rng, loss, kind):

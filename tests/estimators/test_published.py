@@ -26,6 +26,7 @@ slow_on_numpy = pytest.mark.skipif(
 )
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     ("name", "limit"),
     [

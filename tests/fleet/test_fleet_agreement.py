@@ -150,6 +150,7 @@ def stream_for(estimator, rng, rows):
     return X, y
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", KINDS)
 def test_every_kind(name, dtype, rng):

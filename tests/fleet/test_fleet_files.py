@@ -46,6 +46,7 @@ def target(estimator, X):
             "regression": X[:, 1]}[estimator.task]  # fmt: skip
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", KINDS)
 def test_a_loaded_fleet_goes_on(name, dtype, rng, tmp_path):

@@ -55,6 +55,7 @@ KINDS = {
 }  # fmt: skip
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("explain", [EVERY, 3, 0])
 @pytest.mark.parametrize("kind", KINDS)
 def test_reasons_do_not_depend_on_cuts(rng, kind, explain):
@@ -154,6 +155,7 @@ def faulty(rng, fault):
     return X, at, which
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("explain", [EVERY, 0])
 @pytest.mark.parametrize("fault", ["one", "two", "all"])
 @pytest.mark.parametrize("make", [Detector, partial(NoveltyDetector, learn_alerts=False)])
@@ -254,6 +256,7 @@ def _elec2(data_dir):
 REAL = {"nab": _nab, "skab": _skab, "smd": _smd, "elec2": _elec2}
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("explain", [EVERY, 0])
 @pytest.mark.parametrize("name", REAL)
 def test_no_reason_is_wrong_on_real_streams(data_dir, name, explain):

@@ -103,6 +103,7 @@ def quick(monkeypatch):
     return counts
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("name", MODELS)
 def test_single_rows_make_the_same_model(rng, name, dtype, quick):
@@ -208,6 +209,7 @@ BAD_ROWS = {
 }
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("bad", BAD_ROWS)
 @pytest.mark.parametrize("name", ["default", "three", "number", "small_ring", "one_with_terms"])
 def test_a_refused_row_changes_nothing(rng, name, bad):

@@ -91,6 +91,7 @@ def score(model, X):
     return model.predict(X) if isinstance(model, KernelRegressor) else model.decision_function(X)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("name", MODELS)
 def test_single_rows_make_the_same_model(rng, name, dtype):

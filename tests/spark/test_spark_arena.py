@@ -92,6 +92,7 @@ def forget() -> None:
 # -- what comes out --------------------------------------------------------------------------------
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_is_what_single_estimators_say(kind, layout, rng, monkeypatch):
@@ -135,6 +136,7 @@ def compare(own: Any, rows: pd.DataFrame, found: pd.DataFrame) -> None:
         assert found["prediction"].isna().tolist()[first:] == [False] * (len(rows) - first)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("late", ["learn", "drop"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_whatever_comes_it_is_the_same_as_key_by_key(kind, late, rng):
@@ -268,6 +270,7 @@ def expired(store: dict[str, Any], now: int, idle: int) -> None:
         del store["keys"][page], store["pages"][page]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("cached", [True, False])
 def test_idle_keys_are_forgotten_and_others_are_not(layout, cached, rng, monkeypatch):

@@ -75,6 +75,7 @@ def plainly(model, lines, within=np.inf, keep=10**9):
     return shown, naive
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("block", [64, 1024])
 @pytest.mark.parametrize("pending", ["100000", "20s", "15"])
 def test_as_in_a_plain_loop(rng, tmp_path, block, pending):

@@ -39,6 +39,7 @@ def client(service):
 BEYOND = [2**63, -(2**63) - 1, 10**30, -(10**300)]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("value", BEYOND, ids=["2^63", "-2^63-1", "10^30", "-10^300"])
 @pytest.mark.parametrize("name", KINDS)
 def test_whole_numbers_beyond_64_bits(client, name, value):
