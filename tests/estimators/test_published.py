@@ -172,6 +172,7 @@ def test_text_messages(data_dir):
     lines = gzip.decompress(path.read_bytes()).decode().splitlines()
     labels, texts = zip(*(line.split("\t", 1) for line in lines), strict=True)
     model = KernelClassifier(kernel=kernels.Spectrum(3), loss=losses.SoftMargin())
-    result = evaluate.progressive(model, list(texts), np.array(labels))
-    assert result.error < 0.04
+    few = size(2000, None)
+    result = evaluate.progressive(model, list(texts)[:few], np.array(labels)[:few])
+    assert result.error < size(0.05, 0.04)
     assert model.n_terms_ < 2000

@@ -1,15 +1,16 @@
 """How much the tests do: little in ``make test``, all of it in ``make test-all`` (ONKEL_LONG=1).
 
-A quick run has four minutes of processor time for everything. What it leaves out is chosen, not cut off:
+A quick run has four minutes of processor time for everything. What it leaves out is chosen:
 
-- ``size(20, 100)``: fewer rows, rounds, deaths. Enough that what the test is about still happens: the
-  ring turns, a budget is met, alerts come. Say so by an assertion where rows could become too few.
+- ``size(20, 100)``: fewer rows, rounds, deaths. Enough that what the test is about still happens:
+  the ring turns, alerts come. Assert it where rows could become too few.
 - ``some(cases)``: of a table of cases, enough that each level of each factor occurs.
-- ``@pytest.mark.few`` over stacked ``parametrize``: of their product, enough that each value of each
-  of them occurs, on a diagonal; ``few(2)``: twice each. Nothing else is to be written.
-- ``@pytest.mark.long``: the long run alone has it. Then a cheaper test beside it sees the same code.
+- ``@pytest.mark.few`` above stacked ``parametrize``: of their product, enough that each value of
+  each occurs, along a diagonal; ``few(2)``: twice each. Nothing else is to be written.
+- ``@pytest.mark.long``: the long run alone has it. A cheaper test should see the same code.
 
-With ONKEL_LONG=1 all of it runs at full length, and so does what is named by its own id.
+With ONKEL_LONG=1 nothing is left out. So many tests take so little each that it is sums that count:
+a table of thirty cases at 50 ms is as dear as one test of a second and a half.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.sizes import size
 from helpers.spark_fakes import FakeHandle, Times
 from helpers.spark_session import missing_package
 
@@ -214,7 +215,7 @@ def test_a_group_that_is_at_hand_is_not_read(rng):
     assert 0 < store["pages"].reads <= store["keys"].reads
 
 
-@pytest.mark.parametrize("touched", [1, 5, 40, 200])
+@pytest.mark.parametrize("touched", size([5, 200], [1, 5, 40, 200]))
 def test_pages_are_few_and_most_of_them_is_in_use(touched, rng, monkeypatch):
     monkeypatch.setattr(arenas, "PAGE", 20_000)
     model, store = NoveltyDetector(nu=0.1, expansion=Window(terms=5), recent=5), {}
@@ -279,7 +280,7 @@ def test_idle_keys_are_forgotten_and_others_are_not(layout, cached, rng, monkeyp
     make, idle, store = KINDS["NoveltyDetector"], 1000, {}
     whole, alone, last = plan(make(), idle=idle), {}, {}
     rare = {key: rng.integers(1, 12) for key in range(12)}  # of some, seldom a row
-    for i in range(60):
+    for i in range(size(25, 60)):
         now = 10_000 + 300 * i
         given = batch(rng, 30, 12, make(), first=30 * i)
         number = given["key0"].str[1:].astype(int) + 5 * given["key1"]

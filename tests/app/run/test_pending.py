@@ -139,7 +139,7 @@ def test_intervals_come_with_their_rows(rng, tmp_path):
 # -- kills -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("task", ["classify", "regress"])
+@pytest.mark.parametrize("task", size(["regress"], ["classify", "regress"]))
 def test_a_killed_run_goes_on_byte_for_byte(rng, tmp_path, task):
     """A table, with categories; killed several times, at the worst moments."""
     path = written(tmp_path / "in.csv", lines_of(rng, task == "regress"))

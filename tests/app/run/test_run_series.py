@@ -115,7 +115,12 @@ def test_each_key_is_a_series_of_its_own(rng, tmp_path):
         np.testing.assert_allclose(found[which], truth, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("more", [[], ["--key", "who", "--models-in-memory", 1]])
+@pytest.mark.parametrize(
+    "more",
+    size(
+        [["--key", "who", "--models-in-memory", 1]], [[], ["--key", "who", "--models-in-memory", 1]]
+    ),
+)
 def test_a_death_changes_nothing(rng, tmp_path, more):
     X, keys = load(rng), [f"k{i}" for i in rng.integers(0, 2, ROWS)]
     path = write_rows(tmp_path / "rows.csv", X, at=stamps(), who=keys)

@@ -272,7 +272,7 @@ def test_kill(tmp_path, rng):
     made(Client(process.url), task=None, kind="KernelClassifier", ask=0.1)
     sender = Sender(where, rng)
     sender.start()
-    for _ in range(size(2, 8)):
+    for _ in range(size(1, 8)):
         time.sleep(float(rng.uniform(0.2, 0.8)))
         process.kill()
         process = Process(tmp_path / "state", *options)
