@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import re
@@ -48,6 +49,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(shown)
         elif item in more or (not LONG and item.get_closest_marker("long")):
             item.add_marker(later)
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector pass over what was imported: it is there to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def beyond_few(items: list[pytest.Item]) -> set[pytest.Item]:

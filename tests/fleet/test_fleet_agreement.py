@@ -91,7 +91,7 @@ def check(both, X, task):
     both.check(X[:: max(len(X) // 9, 1)], outputs)
 
 
-@pytest.mark.parametrize("case", some(cases.pairwise(cases.FACTORS)), ids=name_of)
+@pytest.mark.parametrize("case", some(cases.pairwise(cases.FACTORS), size(1, 2)), ids=name_of)
 def test_every_agreement_case(case, rng):
     estimator = estimator_of(case)
     X, Y = cases.stream(case, rng, size(180, 400))
@@ -155,7 +155,7 @@ def stream_for(estimator, rng, rows):
 @pytest.mark.parametrize("name", KINDS)
 def test_every_kind(name, dtype, rng):
     both = Both(KINDS[name])
-    X, y = stream_for(both.estimator, rng, size(700, 2500))
+    X, y = stream_for(both.estimator, rng, size(400, 2500))
     told = LEARNED[both.estimator.task]
     if "nu" not in name and both.estimator.task == "regression":
         told = ("prediction",)
@@ -166,7 +166,7 @@ def test_every_kind(name, dtype, rng):
 @pytest.mark.parametrize("name", KINDS)
 def test_weights(name, rng):
     both = Both(KINDS[name])
-    X, y = stream_for(both.estimator, rng, size(300, 900))
+    X, y = stream_for(both.estimator, rng, size(200, 900))
     weight = rng.choice([0.0, 0.5, 1.0, 2.0], p=[0.02, 0.3, 0.38, 0.3], size=len(X))
     weight[:20] = 1.0
     run(both, rng, X, y, ("prediction",), sample_weight=weight)

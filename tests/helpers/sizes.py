@@ -53,15 +53,8 @@ def some(
     found = list(cases)
     if LONG and core.has_lane():
         return found
-    times *= size(1, 3)
-    seen: Counter[str] = Counter()
-    kept = []
-    for case in found:
-        shown = [repr(level) for level in levels(case)]
-        if any(seen[level] < times for level in shown):
-            seen.update(shown)
-            kept.append(case)
-    return kept
+    kept = cover([[*map(repr, levels(case))] for case in found], times * size(1, 3))
+    return [case for place, case in enumerate(found) if place in kept]
 
 
 def cover(cases: Sequence[Iterable[Hashable]], times: int = 1) -> set[int]:

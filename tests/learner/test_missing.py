@@ -6,11 +6,12 @@ import pickle
 
 import numpy as np
 import pytest
+from helpers.sizes import size
 
 from onkel import KernelClassifier, KernelRegressor, LinearClassifier, NoveltyDetector, rules
 from onkel.scaling import Moments, next_refresh
 
-ROWS = 300
+ROWS = size(150, 300)
 MEMORY = 80.0
 
 

@@ -31,7 +31,7 @@ from onkel.learner.engines.bank import MEMBERS
 from onkel.learner.mixture_row import MixtureRow
 
 COMPILED = core.has_lane()
-ROWS = size(350, 2000, plain=350)
+ROWS = size(230, 2000, plain=350)
 NARROW, WIDE = kernels.Laplacian(1.0), kernels.Laplacian(0.25)
 SMALL = expansions.Window(terms=40)
 

@@ -78,7 +78,7 @@ def bomb(path, kind: str, filler: bytes) -> str:
 def heavy(path) -> str:
     row = b"1," + b"x" * 1_000_000 + b"\n"
     piece = lzma.compress(row * 20, preset=0)
-    path.write_bytes(lzma.compress(b"a,note\n") + piece * size(12, 30))
+    path.write_bytes(lzma.compress(b"a,note\n") + piece * size(7, 30))
     return str(path)
 
 
