@@ -94,7 +94,7 @@ def check(both, X, task):
 @pytest.mark.parametrize("case", some(cases.pairwise(cases.FACTORS), size(1, 2)), ids=name_of)
 def test_every_agreement_case(case, rng):
     estimator = estimator_of(case)
-    X, Y = cases.stream(case, rng, size(180, 400))
+    X, Y = cases.stream(case, rng, size(120, 400))
     y, task = targets_of(case, Y), estimator.task
     both = Both(estimator)
     told = LEARNED[task]
@@ -187,7 +187,7 @@ def test_a_key_may_begin_with_weights_of_0(name, rng):
 @pytest.mark.parametrize("name", KINDS)
 def test_models_that_leave_a_fleet_go_on_as_if_they_had_never_been_in_it(name, rng):
     estimator = KINDS[name]
-    X, y = stream_for(estimator, rng, size(110, 300))
+    X, y = stream_for(estimator, rng, size(80, 300))
     fleet, single, at = Fleet(estimator), copy.copy(estimator), 0
 
     def some(rows):

@@ -133,7 +133,7 @@ def test_forged_records_are_refused_or_harmless(name, rng):
     records = fleet.records(keys)
     X = rng.normal(size=(40, 3))
     taken = 0
-    for _ in range(size(300, 5000)):
+    for _ in range(size(120, 5000)):
         which = int(rng.integers(len(records)))
         forged = bytearray(records[which])
         for at in rng.integers(0, len(forged), rng.integers(1, 4)).tolist():

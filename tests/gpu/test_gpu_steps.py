@@ -63,6 +63,7 @@ def test_tf32_is_near(rng):
     assert 1e-6 < np.abs(got[0] - want["score"]).max() < 2e-3
 
 
+@pytest.mark.long
 def test_the_same_bits_again(rng):
     """The same calls give the same bits."""
     case = CASES[0]

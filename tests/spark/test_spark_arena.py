@@ -101,7 +101,7 @@ def test_all_is_what_single_estimators_say(kind, layout, rng, monkeypatch):
         monkeypatch.setattr(arenas, name, value)
     model, store, alone = KINDS[kind](), {}, {}
     whole = plan(model)
-    for i in range(6):
+    for i in range(size(4, 6)):
         given = batch(rng, 60, 12, model, first=60 * i)
         found = work(whole, store, given)
         if i % 2:
@@ -151,7 +151,7 @@ def test_whatever_comes_it_is_the_same_as_key_by_key(kind, late, rng):
         model.partial_fit(np.stack(given["row"]), *rest, **how)
     more = {"late": late, "on_error": "skip", "explain": 0 if supervised else 2}
     ways = [(plan(model, together=on, **more), {}) for on in (True, False)]
-    for i in range(5):
+    for i in range(size(3, 5)):
         given = batch(rng, 80, 8, model, first=40 * i)
         odd = rng.choice(80, 12, replace=False)
         for row, value in zip(odd[:4], (np.nan, np.inf, -np.inf, 1e300), strict=True):
@@ -222,7 +222,7 @@ def test_pages_are_few_and_most_of_them_is_in_use(touched, rng, monkeypatch):
     given = batch(rng, 1000, 200, model)
     work(plan(model), store, given)
     changed = written = 0
-    for i in range(60):
+    for i in range(size(25, 60)):
         before = set(store["pages"])
         keys = rng.choice(200, touched, replace=False)
         rows = given.iloc[:touched].assign(key0=[f"k{k % 5}" for k in keys], key1=keys // 5)

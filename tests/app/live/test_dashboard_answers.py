@@ -113,6 +113,7 @@ def test_alerts_of_the_papers_detector_have_no_buttons(rng, tmp_path):
         assert status == 422 and error["code"] == "no_feedback"
 
 
+@pytest.mark.long
 def test_keys(rng, tmp_path):
     X = np.concatenate([rows_with_a_fault(rng)] * 2)
     X[:-1][1000] = 0.0

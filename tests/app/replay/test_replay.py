@@ -107,7 +107,7 @@ OTHER = {
 """Another setting of each, as the replay and as a run are told it."""
 
 
-@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("how", [*HOW][size(1, 0) :: size(2, 1)])
 def test_own_settings_give_the_output_and_others_that_of_a_run_of_their_own(
     rng, tmp_path, how
 ) -> None:
@@ -194,7 +194,7 @@ SINCE = {
 }
 
 
-@pytest.mark.parametrize("since", SINCE)
+@pytest.mark.parametrize("since", [*SINCE][:: size(2, 1)])
 def test_since(rng, tmp_path, since) -> None:
     path = written(tmp_path, rng)
     state, out = detect(
@@ -423,6 +423,7 @@ def test_another_format_must_have_the_same_columns(rng, tmp_path) -> None:
     assert "has other columns than the run's rows: 'b'" in refused(state, objects)
 
 
+@pytest.mark.long
 def test_a_rotated_input_says_how_to_give_all_of_it(rng, tmp_path) -> None:
     path = written(tmp_path, rng)
     lines = path.read_text().splitlines(keepends=True)
