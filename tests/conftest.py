@@ -20,7 +20,7 @@ from hypothesis import settings
 
 # The same examples every time, on slow machines too (sanitizers, plain NumPy).
 settings.register_profile(
-    "onkel", deadline=None, derandomize=True, print_blob=True, max_examples=size(12, 100)
+    "onkel", deadline=None, derandomize=True, print_blob=True, max_examples=size(8, 100)
 )
 settings.load_profile("onkel")
 

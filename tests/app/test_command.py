@@ -438,6 +438,7 @@ def test_errors_name_what_is_wrong(X, tmp_path, monkeypatch, words, code, told) 
     assert code in CODES
 
 
+@pytest.mark.long
 @pytest.mark.skipif(importlib.util.find_spec("bokeh") is None, reason="needs Bokeh")
 def test_the_report_holds_everything_and_loads_nothing(X, rng, tmp_path) -> None:
     path = write_rows(tmp_path / "rows.csv", X, y=np.sign(X[:, 0]).astype(int), v=X[:, 1].round(3))
@@ -473,6 +474,7 @@ def test_stdin_gives_what_the_file_gives(X, tmp_path) -> None:
     assert piped.stdout == carry_out("detect", path).stdout
 
 
+@pytest.mark.long
 def test_a_closed_pipe_ends_the_run_quietly(X, tmp_path) -> None:
     path = write_rows(tmp_path / "rows.csv", np.tile(X, (6, 1)))
     process = begin("detect", path, "--all", stdout=-1, stderr=-1)

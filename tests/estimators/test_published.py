@@ -133,6 +133,7 @@ def test_novelty_on_digits_is_as_good_as_batch(digits, how, seeds):
     assert abs(np.mean(rates) - 0.05) <= 0.1 * 0.05
 
 
+@pytest.mark.long
 def test_kernel_perceptron_on_a9a(load_data):
     """KOL's table: 6887 mistakes and terms in file order, 29.26 % test error; to the digit."""
     data = load_data("a9a")
@@ -162,6 +163,7 @@ def test_linear_rules_of_libol(load_data, name, parts, perceptron, alma):
         assert abs(np.mean(rates) - published) < 0.005, rule
 
 
+@pytest.mark.long
 def test_text_messages(data_dir):
     """SMS spam with the string kernel: far better than the majority class (13.4 % errors)."""
     import gzip
@@ -172,7 +174,6 @@ def test_text_messages(data_dir):
     lines = gzip.decompress(path.read_bytes()).decode().splitlines()
     labels, texts = zip(*(line.split("\t", 1) for line in lines), strict=True)
     model = KernelClassifier(kernel=kernels.Spectrum(3), loss=losses.SoftMargin())
-    few = size(2000, None)
-    result = evaluate.progressive(model, list(texts)[:few], np.array(labels)[:few])
-    assert result.error < size(0.05, 0.04)
+    result = evaluate.progressive(model, list(texts), np.array(labels))
+    assert result.error < 0.04
     assert model.n_terms_ < 2000

@@ -60,7 +60,7 @@ def twins(case):
 
 
 def stream(case, rng, rows=None):
-    rows = size(52, 80) if rows is None else rows
+    rows = size(64, 80) if rows is None else rows
     X = rng.normal(size=(rows, 3)) * [1.0, 0.5, 1.5]
     Y = np.stack([np.sin(2 * X[:, 0]) + X[:, 1], X[:, 1] * X[:, 2]], axis=1)[:, : case["outputs"]]
     if case["rule"] != "norma_squared":

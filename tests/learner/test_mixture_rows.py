@@ -192,7 +192,7 @@ def test_features_that_vary_late(rng, name, quick):
 
 def test_a_late_class_between_single_rows(rng):
     X, y = stream(rng, "three")
-    late = np.where(y == 2, np.where(np.arange(ROWS) < 250, 0, 2), y)
+    late = np.where(y == 2, np.where(np.arange(ROWS) < ROWS - 100, 0, 2), y)
     one, block = Classifier(), Classifier()
     for x, label in zip(X, late, strict=True):
         one.learn_one(x, label)

@@ -158,6 +158,7 @@ def work(client, rng, stop) -> None:
         stop.wait(0.05)
 
 
+@pytest.mark.long
 def test_prometheus_reads_the_service(tmp_path, rng) -> None:
     """Prometheus shows what the service counts, and answers every question of the dashboard."""
     (tmp_path / "token").write_text(TOKEN)

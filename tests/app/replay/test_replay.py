@@ -286,6 +286,7 @@ def test_the_state_is_not_changed(rng, tmp_path) -> None:
     assert contents(state) == before and out.read_bytes() == file
 
 
+@pytest.mark.long
 def test_a_run_that_goes_on_is_not_disturbed(rng, tmp_path) -> None:
     path = written(tmp_path, rng)
     lines = path.read_text().splitlines(keepends=True)

@@ -315,6 +315,7 @@ def test_keys_have_answers_of_their_own(rng, tmp_path, more):
         assert not [line for line in shown if line["key"] == "b:c"]
 
 
+@pytest.mark.long
 def test_a_series_answers_by_its_own_rows(rng, tmp_path):
     X = rows_of(rng, 2000)
     path = first_part(tmp_path, X, 1001, "--lags", "3")

@@ -36,7 +36,9 @@ def keyed(rng, tmp_path):
     return path
 
 
-@pytest.mark.parametrize("more", [[], ["--explain", "all"], ["--model", "kernel"]])
+@pytest.mark.parametrize(
+    "more", size([[], ["--model", "kernel"]], [[], ["--explain", "all"], ["--model", "kernel"]])
+)
 def test_the_same_reasons_however_the_input_is_cut(rng, tmp_path, more):
     X = rng.normal(size=(2500, 3))
     X[1000::37, 1] += 7.0

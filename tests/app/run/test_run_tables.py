@@ -96,6 +96,7 @@ def test_labels_as_the_library(log, flights, tmp_path):
     }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "more",
     [["--key", "who", "--models-in-memory", 1], pytest.param([], marks=pytest.mark.long)],
