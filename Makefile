@@ -29,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo "make demo       set up, run the demonstration, write its report"
-	@echo "make test       the suite, quickly (six minutes)"
+	@echo "make test       the suite, quickly (four minutes of processor time)"
 	@echo "make test-all   all of it at full length: both cores, Spark, browser (not make test once more)"
 	@echo "make test-lowest  what rests on other packages, with the lowest versions of them (four minutes)"
 	@echo "make setup      .venv with onkel and what the demonstration needs"

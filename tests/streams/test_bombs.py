@@ -23,7 +23,7 @@ from onkel.streams.sources import Reading, SourceError, lines, open_source, unpa
 MEGA = 2**20
 PLAIN = size(128, 256)
 """Mebibytes that a bomb unpacks to."""
-HEAVY = size(7, 30)
+HEAVY = size(12, 30)
 """Pieces of twenty rows, each row a megabyte."""
 ROOM = 120
 """Mebibytes that reading may take, beside what the parsers take themselves."""
