@@ -29,8 +29,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo "make demo       set up, run the demonstration, write its report"
-	@echo "make test       the suite, quickly (six minutes)"
-	@echo "make test-all   that, then all of it at full length: both cores, Spark, browser"
+	@echo "make test       the suite, quickly (four minutes of processor time)"
+	@echo "make test-all   all of it at full length: both cores, Spark, browser (not make test once more)"
 	@echo "make test-lowest  what rests on other packages, with the lowest versions of them (four minutes)"
 	@echo "make setup      .venv with onkel and what the demonstration needs"
 	@echo "make setup-all  .venv with every extra"
@@ -120,7 +120,8 @@ test: $(DONE)/core $(DONE)/test
 # What compares the core with plain loops. Whatever rests on it has its long run beside the compiled one.
 TWINS := tests/core tests/expansions tests/kernels tests/learner tests/naive tests/rules
 
-test-all: $(DONE)/core $(DONE)/all test
+# Without `test`: it would run first what then runs at full length. .ci/run asks for both.
+test-all: $(DONE)/core $(DONE)/all
 	@echo "== all tests at full length, $(CORE_NAME)"
 	@env -u ONKEL_PURE ONKEL_LONG=1 $(BIN)/python -m pytest $(PYTEST_FLAGS)
 	@echo "== $(TWINS) at full length, core: numpy"

@@ -35,3 +35,5 @@ collect_ignore_glob = [
     if not all(installed(need) for need in needs)
     for path in paths
 ]
+if os.environ.get("ONKEL_LONG", "") in ("", "0"):
+    collect_ignore_glob.append("onkel/gpu/*")  # with tests/gpu, in the long run

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import gc
+import itertools
 import os
+import re
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from helpers.runs_of import write_rows
-from helpers.sizes import LONG, WHY_NOT, size
+from helpers.sizes import LONG, WHY_NOT, cover, size
 from helpers.spark_session import spark as spark
 from hypothesis import settings
 
 # The same examples every time, on slow machines too (sanitizers, plain NumPy).
 settings.register_profile(
-    "onkel", deadline=None, derandomize=True, print_blob=True, max_examples=size(12, 100)
+    "onkel", deadline=None, derandomize=True, print_blob=True, max_examples=size(8, 100)
 )
 settings.load_profile("onkel")
 
@@ -37,13 +41,40 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         reason="real data: shown with the compiled core (ONKEL_ALL=1: here too)"
     )
     later = pytest.mark.skip(reason=WHY_NOT)
+    more = set() if LONG else beyond_few(items)
     for item in items:
         if pure and item.nodeid.startswith(ONCE):
             item.add_marker(again)
         elif pure and "data_dir" in getattr(item, "fixturenames", ()):
             item.add_marker(shown)
-        elif not LONG and item.get_closest_marker("long"):
+        elif item in more or (not LONG and item.get_closest_marker("long")):
             item.add_marker(later)
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector pass over what was imported: it is there to the end."""
+    gc.collect()
+    gc.freeze()
+
+
+def beyond_few(items: list[pytest.Item]) -> set[pytest.Item]:
+    """Return what tests marked `few` leave out: all but some of the product of their parameters."""
+    found = set()
+    marked = (item for item in items if item.get_closest_marker("few"))
+    for _, group in itertools.groupby(marked, lambda item: item.nodeid.partition("[")[0]):
+        each = list(group)
+        kept = cover([*map(levels, each)], *each[0].get_closest_marker("few").args)
+        found |= {item for place, item in enumerate(each) if place not in kept}
+    return found
+
+
+def levels(item: pytest.Item) -> list[tuple[Any, ...]]:
+    """Return what each `parametrize` of a test, and each fixture with parameters, has here."""
+    values = item.callspec.params
+    named = [mark.args[0] for mark in item.iter_markers("parametrize")]
+    axes = [re.findall(r"\w+", names) if isinstance(names, str) else names for names in named]
+    axes += [[name] for name in values if not any(name in axis for axis in axes)]
+    return [(*axis, *(id(values[name]) for name in axis)) for axis in axes]
 
 
 @pytest.fixture

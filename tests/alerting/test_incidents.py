@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from naive import alerting as naive
 
 from onkel.alerting import Incidents, crowds, episodes, incidents
+from onkel.alerting.grouping import Incident
 
 flags = st.lists(st.booleans(), max_size=40)
 cuts = st.lists(st.integers(0, 200), max_size=4)
@@ -206,3 +207,10 @@ def test_a_refused_call_changes_nothing():
         with pytest.raises(ValueError):
             groups.update([True], [1.0], **how)
         assert json.dumps(groups.dump()) == before
+
+
+def test_an_incident_that_takes_another_in_counts_both():
+    one = Incident(1, start=10, end=20, count=3, held_back=1, ids=["a"])
+    one.take_in(Incident(2, start=5, end=20, count=2, held_back=2, ids=["b"]))
+    assert (one.start, one.end, one.count, one.held_back) == (5, 20, 5, 3)
+    assert one.ids == ["a", "b"]

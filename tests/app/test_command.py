@@ -16,6 +16,7 @@ import pytest
 click = pytest.importorskip("click", reason="needs click: pip install onkel[cli]")
 from click.testing import CliRunner  # noqa: E402
 from helpers.runs_of import NAMES, ROOT, begin, carry_out, command, json_lines, write_rows  # noqa: E402
+from helpers.sizes import size  # noqa: E402
 
 from onkel import (  # noqa: E402
     Classifier,
@@ -34,7 +35,7 @@ from onkel.app.errors import CODES  # noqa: E402
 from onkel.explain import one_in  # noqa: E402
 from onkel.streams.sources import next_cut  # noqa: E402
 
-ROWS = 2500
+ROWS = size(1500, 2500)
 
 
 def onkel(*words):
@@ -176,6 +177,7 @@ def test_classify_is_the_library_and_rows_without_a_label_are_not_learned(
     assert ("in_words" in summary) == (model is Classifier)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("kind", [Regressor, KernelRegressor, LinearRegressor])
 @pytest.mark.parametrize("nu", [None, 0.2])
 def test_regress_is_the_library(rng, tmp_path, kind, nu) -> None:
@@ -191,8 +193,8 @@ def test_regress_is_the_library(rng, tmp_path, kind, nu) -> None:
     columns = {n: np.array([float(r[n]) for r in rows]) for n in rows[0]}
     given = {} if nu is None else {"nu": nu} if kind is Regressor else {"loss": losses.Huber(nu=nu)}
     reg, summary = kind(**given, missing="mean"), json.loads(done.stdout)
-    size = blocks(kind)
-    truth = np.concatenate([reg.predict_then_learn(X[p], y[p]) for p in cuts(ROWS, size)])
+    rows = blocks(kind)
+    truth = np.concatenate([reg.predict_then_learn(X[p], y[p]) for p in cuts(ROWS, rows)])
     assert columns["prediction"].tolist() == truth.tolist()
     assert summary["mean_absolute_error"] == pytest.approx(np.abs(truth - y).mean())
     if nu is None and kind is not Regressor:
@@ -200,7 +202,7 @@ def test_regress_is_the_library(rng, tmp_path, kind, nu) -> None:
         return
     assert [*columns] == ["row", "prediction", "low", "high", "target"]
     reg = kind(**given, missing="mean")
-    parts = [reg.predict_then_learn(X[p], y[p], output="interval") for p in cuts(ROWS, size)]
+    parts = [reg.predict_then_learn(X[p], y[p], output="interval") for p in cuts(ROWS, rows)]
     low, high = np.concatenate(parts, axis=1)
     assert columns["low"].tolist() == low.tolist() and columns["high"].tolist() == high.tolist()
     covered = np.mean((low <= y) & (y <= high))
@@ -436,6 +438,7 @@ def test_errors_name_what_is_wrong(X, tmp_path, monkeypatch, words, code, told) 
     assert code in CODES
 
 
+@pytest.mark.long
 @pytest.mark.skipif(importlib.util.find_spec("bokeh") is None, reason="needs Bokeh")
 def test_the_report_holds_everything_and_loads_nothing(X, rng, tmp_path) -> None:
     path = write_rows(tmp_path / "rows.csv", X, y=np.sign(X[:, 0]).astype(int), v=X[:, 1].round(3))
@@ -471,6 +474,7 @@ def test_stdin_gives_what_the_file_gives(X, tmp_path) -> None:
     assert piped.stdout == carry_out("detect", path).stdout
 
 
+@pytest.mark.long
 def test_a_closed_pipe_ends_the_run_quietly(X, tmp_path) -> None:
     path = write_rows(tmp_path / "rows.csv", np.tile(X, (6, 1)))
     process = begin("detect", path, "--all", stdout=-1, stderr=-1)

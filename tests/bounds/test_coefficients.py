@@ -214,6 +214,7 @@ def descend(rng, loss, K, chance, plus, lam, rates, S):
     return alpha
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("loss", ["hinge", "logistic", "squared", "exponential"])
 @pytest.mark.parametrize("theta", [0.3, 0.6, 1.0])
 def test_expected_distance(rng, loss, theta):

@@ -84,12 +84,16 @@ def good_comparator(X, y, loss, lam, radius=np.inf, rounds=80):
     return best, least
 
 
+RATES = ((0.02, 0.05), (0.02, 0.99), (0.3, 0.5), (2.0, 0.05), (2.0, 0.99))
+RADII = ((0.02, 4.0), (0.02, 0.3), (0.3, 1.0), (2.0, 4.0), (2.0, 0.3))
+
+
 @pytest.mark.parametrize(("loss", "kind"), PAIRS)
 def test_falling_rates(rng, loss, kind):
     """N04 Theorem 4 and N01 Theorem 2, against the best comparator found."""
     X, y = stream(rng, kind, loss)
     T = X.shape[1]
-    for lam, decay in ((0.02, 0.05), (0.02, 0.99), (0.3, 0.5), (2.0, 0.05), (2.0, 0.99)):
+    for lam, decay in RATES[:: size(2, 1)]:
         told = bounds.norma_risk(risk=0.0, trials=T, learning_rate=decay / lam, regularization=lam)
         rates = told.tuning["learning_rate"](np.arange(1, T + 1))
         path, answered, total = descend(X, y, loss, lam, rates)
@@ -103,7 +107,7 @@ def test_rates_of_the_short_paper(rng, loss, kind):
     """N01 Theorems 1 and 2; the comparator within its radius."""
     X, y = stream(rng, kind, loss)
     T = X.shape[1]
-    for lam, radius in ((0.02, 4.0), (0.02, 0.3), (0.3, 1.0), (2.0, 0.3), (2.0, 4.0)):
+    for lam, radius in RADII[:: size(2, 1)]:
         for bound in (bounds.horizon_risk, bounds.regularized_risk):
             told = bound(risk=0.0, trials=T, radius=radius, regularization=lam)
             rate = told.tuning["learning_rate"]
@@ -125,6 +129,7 @@ def test_constant_rate_needs_its_last_term():
     assert radius * T**0.5 * 1.2 < regret <= told.bound
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("kind", ["random", "answers", "one row"])
 def test_truncated(rng, loss, kind):

@@ -71,6 +71,7 @@ def core_run(model, X):
     return np.column_stack([score, limit])
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("promise", PROMISES)
 @pytest.mark.parametrize("name", ["faulty", "spiked", "any order", "one faulty column"])
 def test_the_loops_are_the_truth(rng, use, name, promise):
@@ -222,6 +223,7 @@ def identity(answers):
     return answers.dismissed / answers.answered - said
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("policy", ["all usual", "all faults", "spite", "by turns", "dice"])
 @pytest.mark.parametrize("alone", [False, True])
 def test_the_identity_holds_for_any_answers(rng, policy, alone):

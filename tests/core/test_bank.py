@@ -38,6 +38,7 @@ def ring_of(rng, terms, columns, d, dtype):
     return frame, rows[:terms], coef[:terms], bank.Panels(packed, norms, 0, panels, weights)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("rows", "d"), [(1, 3), (2, 7), (8, 3), (21, 7)])
 def test_sums(rng, dtype, rows, d):

@@ -34,6 +34,7 @@ def told(mixed, outputs):
     return logs[1:] - logs[:1] if outputs == 1 else logs - logs.mean()
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(("members", "outputs"), CASES)
 @pytest.mark.parametrize("scale", [1.0, 40.0])
 def test_against_plain_loops(rng, members, outputs, scale):

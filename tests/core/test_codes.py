@@ -55,6 +55,7 @@ def test_matrix_equals_plain_loops(rng: Any, name: str, shape: Any, dtype: Any) 
     np.testing.assert_array_equal(frame.prepare(X).v[:, : shape[0]], X[:, : shape[0]])
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_sums_of_all_kernels_equal_plain_loops(rng: Any, shape: Any, dtype: Any) -> None:

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 from helpers.detector_streams import SMALL, faulty
+from helpers.sizes import size
 
 from onkel import core
 from onkel.core.density import DensityState, run
@@ -19,13 +20,16 @@ def each_core(request, monkeypatch):
     monkeypatch.setattr(core, "has_lane", lambda: request.param == "compiled")
 
 
+ROWS = size(520, 700)
+
+
 def bits(state):
     state = state.packed()  # the room that arrays have grown to does not count
     return {f.name: getattr(state, f.name).tobytes() for f in dataclasses.fields(state)}
 
 
 def test_it_stops_before_each_alert_and_changes_nothing(rng, each_core):
-    X, weight = faulty(rng, 700, 3), np.ones(700)
+    X, weight = faulty(rng, ROWS, 3), np.ones(ROWS)
     X[300::17] += 4.0
     weight[350:360] = 0.0
     plain, stopped, seen = DensityState.empty(3, SMALL), DensityState.empty(3, SMALL), {}
@@ -40,7 +44,7 @@ def test_it_stops_before_each_alert_and_changes_nothing(rng, each_core):
     assert bits(stopped) == bits(plain)
     alerts = np.flatnonzero((whole[:, 2] > 0) & (weight > 0)).tolist()
     assert [*seen] == alerts and len(alerts) > 10
-    for i in alerts[::4]:
+    for i in alerts[:: size(12, 4)]:
         before = DensityState.empty(3, SMALL)
         run(SMALL, before, X[:i], weight[:i])
         assert bits(before) == seen[i]

@@ -108,10 +108,11 @@ def run(path: Path, namespace: dict[str, Any], line: int, code: str, shown: str 
 RUN = [p for p in PAGES if any(blocks(p)) and p.stem != "gallery"]
 
 
-# These take seconds each.
+# These train for long, or start processes: only the long run has them.
 LONG_PAGES = {
-    "additive", "choosing", "detection", "from_river", "from_sklearn", "kernels", "merging",
-    "paper_norma_2001", "river", "text", "theory", "time",
+    "additive", "choosing", "command_line", "delivery", "detection", "feedback", "fleet",
+    "from_river", "from_sklearn", "kernels", "late_labels", "merging", "paper_norma_2001",
+    "regression", "replay", "river", "rows", "self_tuning", "service", "text", "theory", "time",
 }  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from onkel.inputs import RefusedRow
 BIG = 2**53
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("make", [KernelClassifier, LinearClassifier, Classifier])
 @pytest.mark.parametrize(
     "labels",

@@ -37,6 +37,7 @@ def stream(rng, rows=120, classes=30):
     return X, y + 100
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("output", OUTPUTS[: size(1, 3)] if core.has_lane() else OUTPUTS[:1])
 @pytest.mark.parametrize("name", MAKERS)
 def test_classes_taken_in_together_are_as_one_after_another(rng, monkeypatch, name, output):

@@ -26,6 +26,7 @@ slow_on_numpy = pytest.mark.skipif(
 )
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     ("name", "limit"),
     [
@@ -132,6 +133,7 @@ def test_novelty_on_digits_is_as_good_as_batch(digits, how, seeds):
     assert abs(np.mean(rates) - 0.05) <= 0.1 * 0.05
 
 
+@pytest.mark.long
 def test_kernel_perceptron_on_a9a(load_data):
     """KOL's table: 6887 mistakes and terms in file order, 29.26 % test error; to the digit."""
     data = load_data("a9a")
@@ -161,6 +163,7 @@ def test_linear_rules_of_libol(load_data, name, parts, perceptron, alma):
         assert abs(np.mean(rates) - published) < 0.005, rule
 
 
+@pytest.mark.long
 def test_text_messages(data_dir):
     """SMS spam with the string kernel: far better than the majority class (13.4 % errors)."""
     import gzip

@@ -42,7 +42,7 @@ def odd(frame: Any, column: str, row: int) -> Any:
     return frame
 
 
-@pytest.mark.parametrize("column", ["when", "shop", "country", "amount", "note"])
+@pytest.mark.parametrize("column", ["when", "shop", "country", "amount", "note"][:: size(2, 1)])
 def test_one_odd_value_alerts_and_those_after_it_do_not(
     rng: np.random.Generator, column: str
 ) -> None:

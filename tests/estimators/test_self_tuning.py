@@ -146,6 +146,7 @@ def steps_of():
     ]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("cap", [3, 40, 64])
 @pytest.mark.parametrize("block", [1, 13, 400])
 def test_a_full_ring_lets_the_oldest_go(rng, cap, block):

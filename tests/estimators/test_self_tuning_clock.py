@@ -65,6 +65,7 @@ def stream(rng, task, n=ROWS):
     return X, y, 1.7e9 + np.cumsum(gaps)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("task", MIXTURES)
 @pytest.mark.parametrize("scale", [True, False])
 def test_members_forget_by_the_clock_as_they_do_alone(rng, task, scale):
@@ -106,6 +107,7 @@ def test_a_bank_by_the_clock_is_the_plain_loop(rng):
             np.testing.assert_allclose(told, want, rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("task", MIXTURES)
 @pytest.mark.parametrize("memory", ["1h", *size([], [datetime.timedelta(hours=1)]), 300])
 def test_the_mixtures_memory_is_every_members(rng, task, memory):

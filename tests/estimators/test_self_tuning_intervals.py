@@ -69,6 +69,7 @@ NOISE = {
 }
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("nu", [0.05, 0.3])
 @pytest.mark.parametrize("noise", NOISE)
 def test_coverage_whatever_the_stream(rng, noise, nu):

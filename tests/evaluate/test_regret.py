@@ -176,6 +176,7 @@ def test_the_online_side_is_what_the_estimator_reports(rng, loss):
     assert found.regularization == 0.05
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("eta", [0.1, 1.0, 5.0])
 @pytest.mark.parametrize("noise", [0.0, 0.3, 0.5])
 def test_regret_stays_below_the_bound_of_n04_theorem_4(rng, eta, noise):

@@ -43,6 +43,7 @@ def rows(rng, n=200, d=3):
     return X, np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("average", [False, True])
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_cuts_do_not_matter(budget, average, rng):

@@ -92,6 +92,7 @@ THEORY = [losses.SoftMargin(), losses.SoftMargin(margin=0.5), losses.SoftMargin(
           losses.Exponential()]  # fmt: skip
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("loss", THEORY, ids=repr)
 @pytest.mark.parametrize("way", ["given", "first"])
 def test_the_theorys_step_keeps_the_norm_below_its_bound(rng, loss, way):

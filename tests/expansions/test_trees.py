@@ -61,6 +61,7 @@ def learners(part, window, *, scale=False, average=False, columns=1, rule=None, 
     ]  # fmt: skip
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("window", [{"terms": None}, {"terms": 150}, {"age": 200}], ids=repr)
 @pytest.mark.parametrize("name", PARTS)
 def test_tree_is_the_dense_window(rng, name, window):
@@ -83,6 +84,7 @@ def test_tree_is_the_dense_window(rng, name, window):
     assert np.array_equal(tree.state[:, Field.UPDATES], dense.state[:, Field.UPDATES])
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     "rule, loss",
     [

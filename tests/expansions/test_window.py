@@ -140,6 +140,7 @@ def test_scale_is_folded_long_before_it_underflows(rng):
     assert np.all(np.isfinite(clf.decision_function(X)))
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("window", [{"terms": 7}, {"age": 9}, {"age": 12, "terms": 5}])
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_norm_by_recurrence_equals_recomputation_after_every_step(rng, window, outputs):

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.sizes import size
 
 from onkel import core, kernels
 
@@ -177,7 +178,7 @@ def test_trees_are_timed(monkeypatch):
 
 def test_digits(data_dir):
     pytest.importorskip("matplotlib")
-    study = usps_novelty.run(quick=True, data=data_dir, rows=400)
+    study = usps_novelty.run(quick=True, data=data_dir, rows=size(200, 400))
     if study.skipped:
         pytest.skip(study.skipped)
     for row in study.tables[0][1]:

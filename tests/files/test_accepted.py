@@ -251,6 +251,7 @@ def test_a_label_among_objects_survives_a_file_exactly(label, rng):
 # -- what a refused call leaves --------------------------------------------------------------------
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("rows", [1, 3, 70, 300])
 @pytest.mark.parametrize(
     "model",

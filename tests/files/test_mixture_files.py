@@ -95,6 +95,7 @@ def again(model, **own):
     return loaded
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("task", BANKS)
 @pytest.mark.parametrize(
     ("dtype", "bank"),
@@ -120,6 +121,7 @@ def test_a_run_cut_between_any_two_calls(task, dtype, bank, rng):
     assert repr(cut.members_) == repr(whole.members_)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("task", BANKS)
 @pytest.mark.parametrize("bank", ["default", "own"])
 def test_one_cut_and_many_calls_behind_it(task, bank, rng, tmp_path):

@@ -135,6 +135,7 @@ TEXTS = [
 ]  # fmt: skip
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("expansion", [{"terms": None}, {"terms": 4}, {"age": 5}], ids=str)
 @pytest.mark.parametrize("average", [False, True])
 @pytest.mark.parametrize("length", [1, 3])
@@ -155,6 +156,7 @@ def test_texts(expansion, average, length, rng):
     assert cut.predict(["the dog"]) == whole.predict(["the dog"])
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("window", [{"terms": 300}, {"age": 200}, {"terms": None}], ids=str)
 def test_rings_that_have_grown_and_turned(dtype, window, rng):
@@ -174,6 +176,7 @@ def test_rings_that_have_grown_and_turned(dtype, window, rng):
         assert fingerprint(cut.predict(X[:99])) == fingerprint(whole.predict(X[:99]))
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("terms", [None, 700])
 @pytest.mark.parametrize("split", ["compiled", "own"])
 def test_trees_of_several_levels(terms, split, rng):
@@ -222,6 +225,7 @@ def test_fit_with_several_passes(kind, rng):
     assert fingerprint(loaded) == fingerprint(model)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("memory", ["90s", datetime.timedelta(minutes=3), np.timedelta64(40, "s")])
 def test_forgetting_by_the_clock(kind, memory, rng):
@@ -239,6 +243,7 @@ def test_forgetting_by_the_clock(kind, memory, rng):
         cut.partial_fit(X[:1], y[:1], time=[0.0])
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scale", [False, True])
 def test_gaps_that_stand_for_the_mean(kind, scale, rng):
@@ -255,6 +260,7 @@ def test_gaps_that_stand_for_the_mean(kind, scale, rng):
         assert fingerprint(cut.predict(X)) == fingerprint(whole.predict(X))
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("recent", [7, 1000, np.int64(30)])
 @pytest.mark.parametrize("learn_alerts", [True, False])
 def test_detectors_that_warm_up_and_rank(recent, learn_alerts, rng):

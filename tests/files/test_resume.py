@@ -81,6 +81,7 @@ def test_one_cut_and_many_calls_behind_it(case, rng):
     assert same(whole, cut)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("case", EVERY[1::6])
 @pytest.mark.parametrize("way", ["pickle", "deepcopy"])
 def test_pickled_and_copied_models_too(case, way, rng):

@@ -91,10 +91,10 @@ def check(both, X, task):
     both.check(X[:: max(len(X) // 9, 1)], outputs)
 
 
-@pytest.mark.parametrize("case", some(cases.pairwise(cases.FACTORS)), ids=name_of)
+@pytest.mark.parametrize("case", some(cases.pairwise(cases.FACTORS), size(1, 2)), ids=name_of)
 def test_every_agreement_case(case, rng):
     estimator = estimator_of(case)
-    X, Y = cases.stream(case, rng, size(180, 400))
+    X, Y = cases.stream(case, rng, size(120, 400))
     y, task = targets_of(case, Y), estimator.task
     both = Both(estimator)
     told = LEARNED[task]
@@ -150,11 +150,12 @@ def stream_for(estimator, rng, rows):
     return X, y
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", KINDS)
 def test_every_kind(name, dtype, rng):
     both = Both(KINDS[name])
-    X, y = stream_for(both.estimator, rng, size(700, 2500))
+    X, y = stream_for(both.estimator, rng, size(400, 2500))
     told = LEARNED[both.estimator.task]
     if "nu" not in name and both.estimator.task == "regression":
         told = ("prediction",)
@@ -165,7 +166,7 @@ def test_every_kind(name, dtype, rng):
 @pytest.mark.parametrize("name", KINDS)
 def test_weights(name, rng):
     both = Both(KINDS[name])
-    X, y = stream_for(both.estimator, rng, size(300, 900))
+    X, y = stream_for(both.estimator, rng, size(200, 900))
     weight = rng.choice([0.0, 0.5, 1.0, 2.0], p=[0.02, 0.3, 0.38, 0.3], size=len(X))
     weight[:20] = 1.0
     run(both, rng, X, y, ("prediction",), sample_weight=weight)
@@ -186,7 +187,7 @@ def test_a_key_may_begin_with_weights_of_0(name, rng):
 @pytest.mark.parametrize("name", KINDS)
 def test_models_that_leave_a_fleet_go_on_as_if_they_had_never_been_in_it(name, rng):
     estimator = KINDS[name]
-    X, y = stream_for(estimator, rng, size(110, 300))
+    X, y = stream_for(estimator, rng, size(80, 300))
     fleet, single, at = Fleet(estimator), copy.copy(estimator), 0
 
     def some(rows):

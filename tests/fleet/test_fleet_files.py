@@ -46,6 +46,7 @@ def target(estimator, X):
             "regression": X[:, 1]}[estimator.task]  # fmt: skip
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", KINDS)
 def test_a_loaded_fleet_goes_on(name, dtype, rng, tmp_path):
@@ -132,7 +133,7 @@ def test_forged_records_are_refused_or_harmless(name, rng):
     records = fleet.records(keys)
     X = rng.normal(size=(40, 3))
     taken = 0
-    for _ in range(size(300, 5000)):
+    for _ in range(size(120, 5000)):
         which = int(rng.integers(len(records)))
         forged = bytearray(records[which])
         for at in rng.integers(0, len(forged), rng.integers(1, 4)).tolist():

@@ -46,7 +46,7 @@ def judged(fleet, keys, X, sizes, **how):
 
 
 def test_agrees_with_plain_loops(rng):
-    keys, _, X, _ = plants(rng, 12, size(130, 300))
+    keys, _, X, _ = plants(rng, 12, size(100, 300))
     X[:, 1] = np.where(keys % 3 == 0, 7.0, X[:, 1])  # a feature that is constant for some
     found = judged(Fleet(ESTIMATOR, share=True), keys, X, [400, 1, 37])
     naive, single, whole = Sharing(0.05, 10_000, 90), {}, copy.copy(ESTIMATOR)
@@ -94,7 +94,7 @@ def test_models_are_those_of_a_fleet_that_does_not_share(rng):
 
 @pytest.mark.skipif(not core.has_lane(), reason="30 000 rows: minutes in plain NumPy")
 def test_a_new_key_alerts_at_the_promised_rate_and_finds_faults(rng):
-    keys, age, X, fault = plants(rng, size(150, 400), 200, faults=0.01)
+    keys, age, X, fault = plants(rng, size(70, 400), 200, faults=0.01)
     shared = judged(Fleet(Detector(nu=0.01), share=True), keys, X, [4096])[:, 2] > 0
     late = (np.arange(len(X)) > len(X) // 5) & (age < 100)
     assert shared[late & ~fault].mean() <= 0.01

@@ -49,6 +49,7 @@ for name, constants in json.load(sys.stdin):
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not INTERPRETED, reason="on a GPU all tests compile")
 def test_the_steps_compile():
     """Each kind of rule once, with all that a window can ask for."""

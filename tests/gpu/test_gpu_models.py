@@ -28,7 +28,7 @@ from onkel.core.layout import Field
 from onkel.gpu import devices, memory
 from onkel.gpu.device_terms import DeviceTerms
 
-ROWS = size(28, 60 if INTERPRETED else 90)
+ROWS = size(16, 60 if INTERPRETED else 90)
 Window, Norma = expansions.Window, rules.Norma
 BY_T = schedules.InverseSqrt
 MODELS = {
@@ -41,7 +41,7 @@ MODELS = {
          "expansion": Window(growth=0.4), "scale": False},
     ),
     "five_terms": (KernelClassifier, {"expansion": Window(5)}),
-    "age": (KernelClassifier, {"expansion": Window(size(12, 20), age=size(16, 30))}),
+    "age": (KernelClassifier, {"expansion": Window(size(6, 20), age=size(8, 30))}),
     "projection": (
         KernelClassifier, {"rule": "projection", "kernel": kernels.Polynomial(degree=2)}
     ),

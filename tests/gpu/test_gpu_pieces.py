@@ -38,6 +38,7 @@ def ring_of(launcher: Launcher, Z: np.ndarray, coef: np.ndarray) -> Terms:
     return terms
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("precision", size(["tf32x3"], ["float32", "tf32x3", "tf32"]))
 @pytest.mark.parametrize(
     ("d", "tiles"),

@@ -61,6 +61,7 @@ def learn(learner, X, Y):
 # -- pieces -------------------------------------------------------------------------------------
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("precision", ["float32", "tf32x3", "tf32"])
 @pytest.mark.parametrize(
     ("codes", "numbers"), size([(3, 4), (27, 0)], [(3, 4), (27, 0), (1, 130), (16, 3)])

@@ -19,7 +19,7 @@ from onkel import (
 )
 from onkel.learner import Settings
 
-CALLS = size((1, 1, 2, 5, 1, 20, 33, 1), (1, 1, 1, 2, 5, 1, 1, 20, 1, 33, 1, 1, 3))
+CALLS = size((1, 2, 5, 1, 20, 33), (1, 1, 1, 2, 5, 1, 1, 20, 1, 33, 1, 1, 3))
 """Rows of each call: several sizes, over several refreshes, single rows as arrays in between."""
 
 Case = dict[str, Any]

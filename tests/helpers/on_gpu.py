@@ -1,7 +1,7 @@
 """Imported first by the tests of onkel.gpu: they run in Triton's interpreter, on the processor.
 
-``ONKEL_GPU=1`` runs them on a GPU instead. They are skipped, and say why, where PyTorch or Triton
-is not installed, or where this Triton's interpreter cannot run with this NumPy.
+``ONKEL_GPU=1`` runs them on a GPU instead. They are skipped, and say why, in a quick run, and where
+PyTorch or Triton is not installed, or where this Triton's interpreter cannot run with this NumPy.
 """
 
 from __future__ import annotations
@@ -10,9 +10,13 @@ import os
 
 import pytest
 
+from helpers.sizes import LONG, WHY_NOT
+
 INTERPRETED = os.environ.get("ONKEL_GPU", "") in ("", "0")
 if INTERPRETED:
     os.environ["TRITON_INTERPRET"] = "1"  # before Triton is imported
+if INTERPRETED and not LONG:
+    pytest.skip(WHY_NOT, allow_module_level=True)  # PyTorch alone takes two seconds of each worker
 
 torch = pytest.importorskip("torch", reason="needs PyTorch (the extra gpu)")
 triton = pytest.importorskip("triton", reason="needs Triton (the extra gpu)")

@@ -413,6 +413,7 @@ def test_its_import_is_light():
     assert done.stdout.strip() == "set()", done.stderr
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("kind", [Detector, NoveltyDetector])
 @pytest.mark.parametrize("output", OUTPUTS["novelty"])
 def test_which_rows_are_alerts_does_not_hang_on_the_question(rng, X, kind, output):

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 import pytest
 from helpers.reasons import all_true, false_in, kind_of
+from helpers.sizes import size
 
 from onkel import Detector, NoveltyDetector, files, kernels, rules
 from onkel.columns import raw_of
@@ -17,6 +18,7 @@ from onkel.judge.brief import Usual, in_brief
 
 NAMES = [f"n{j}" for j in range(6)]
 EVERY = float("inf")
+ROWS = size(600, 1200)
 
 
 def reasons(model, X, cuts, explain=EVERY, names=NAMES, time=None):
@@ -55,16 +57,17 @@ KINDS = {
 }  # fmt: skip
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("explain", [EVERY, 3, 0])
 @pytest.mark.parametrize("kind", KINDS)
 def test_reasons_do_not_depend_on_cuts(rng, kind, explain):
     make, more = KINDS[kind]
-    X = tied(rng, 1200, 6)
+    X = tied(rng, ROWS, 6)
     X[400::23, 2] += 6.0
     if "gaps" in more:
         X[rng.random(X.shape) < 0.02] = np.nan
-    time = np.arange(1200.0) if "time" in more else None
-    whole = reasons(make(), X, [1200], explain, time=time)
+    time = np.arange(float(ROWS)) if "time" in more else None
+    whole = reasons(make(), X, [ROWS], explain, time=time)
     assert len(whole) > 5
     all_true(whole.values())
     for cuts in ([1], [7], [256, 3], [400, 800]):
@@ -95,7 +98,7 @@ def test_reasons_of_tables_do_not_depend_on_cuts(rng):
         X = plan.encode(raw_of(rows))
         for explain in (EVERY, 0):
             whole = reasons(make(columns=spec, warmup=100), X, [900], explain, names=None)
-            for cuts in ([1], [50, 7, 300]):
+            for cuts in size(([50, 7, 300],), ([1], [50, 7, 300])):
                 assert reasons(make(columns=spec, warmup=100), X, cuts, explain, None) == whole
             all_true(whole.values())
             if make is Detector:
@@ -154,6 +157,7 @@ def faulty(rng, fault):
     return X, at, which
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("explain", [EVERY, 0])
 @pytest.mark.parametrize("fault", ["one", "two", "all"])
 @pytest.mark.parametrize("make", [Detector, partial(NoveltyDetector, learn_alerts=False)])
@@ -254,10 +258,11 @@ def _elec2(data_dir):
 REAL = {"nab": _nab, "skab": _skab, "smd": _smd, "elec2": _elec2}
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("explain", [EVERY, 0])
-@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("name", size(["nab", "skab"], REAL))
 def test_no_reason_is_wrong_on_real_streams(data_dir, name, explain):
-    X = REAL[name](data_dir)[:6000]
+    X = REAL[name](data_dir)[: size(3500, 6000)]
     names = [f"n{j}" for j in range(X.shape[1])]
     whole = reasons(Detector(), X, [256], explain, names)
     assert len(whole) > 10

@@ -32,6 +32,7 @@ def test_the_identity_holds_for_any_doubt(doubt, share):
     check(found, flags)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("share", [0.01, 0.2])
 @pytest.mark.parametrize("stream", ["same", "rising", "falling", "bursts", "enemy", "unknown"])
 def test_streams_that_want_to_break_it(rng, share, stream):

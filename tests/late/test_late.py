@@ -110,6 +110,7 @@ def same(a, b):
     return a == b
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("delay", "most"), [(0.3, 1), (40.0, 1), (40.0, 30), (500.0, 200)])
 def test_the_same_as_a_plain_loop(rng, kind, delay, most):
@@ -152,6 +153,7 @@ def test_delays_are_counted_in_rows(rng):
     assert told["delay_seconds_mean"] is told["delay_seconds_most"] is None
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("kind", ["Classifier", "KernelRegressor"])
 @pytest.mark.parametrize("ask", [None, 0.1])
 def test_a_restart_at_any_call_changes_nothing(rng, kind, ask):

@@ -78,7 +78,7 @@ def check_average(learner, twin, probe, scores, mean_truth, case, tolerance):
         assert np.all(np.abs(ours - truth) <= bound + 10 * tolerance * max(1, np.abs(truth).max()))
 
 
-@pytest.mark.parametrize("case", ALL[:: size(6, 3)], ids=name_of)
+@pytest.mark.parametrize("case", ALL[:: size(9, 3)], ids=name_of)
 def test_blocks_of_any_size_agree(case, rng):
     twins = cases.build(case)
     X, Y = cases.stream(case, rng, 3 * ROWS)

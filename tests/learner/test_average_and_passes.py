@@ -85,6 +85,7 @@ def passes_by_hand(X, y, passes, terms):
     return alive, b, kernel
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("terms", [17, 400])
 @pytest.mark.parametrize("rows", [40, 600])
 def test_later_passes_add_to_the_stored_term(rng, terms, rows):
@@ -134,6 +135,7 @@ def test_a_later_pass_keeps_the_step_that_wipes(rng, p):
     np.testing.assert_allclose(once.predict(X), twice.predict(X), atol=1e-12)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("memory", [1.0, 5.0])
 @pytest.mark.parametrize("p", [1.0, 2.0])
 def test_average_survives_wipes_and_any_cut(rng, memory, p):

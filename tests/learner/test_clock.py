@@ -50,6 +50,7 @@ def model(kind, **more):
     return made[kind]()
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("kind", ["classifier", "regressor", "detector"])
 @pytest.mark.parametrize("window", [{"terms": None}, {"terms": 20}, {"age": 30}], ids=repr)
 def test_equals_the_plain_loop(rng, kind, window):
@@ -88,6 +89,7 @@ def test_even_gaps_equal_forgetting_by_count(rng):
     np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("size", [1, 7, 64])
 @pytest.mark.parametrize("kind", ["classifier", "regressor", "detector"])
 def test_any_blocks_and_single_rows(rng, kind, size):

@@ -64,6 +64,7 @@ def by_lane(learner: Any, X: Any, Y: Any) -> tuple[Any, int]:
     return np.array(scores), cheap
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     ("scale", "dtype"),
     size(

@@ -57,6 +57,7 @@ def learn_singly(model, X, Y):
     return quick
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("held", [2, 10])

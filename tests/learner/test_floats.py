@@ -75,6 +75,7 @@ def test_unscaled_huge_values_are_decided(rng):
         reg.fit(X * 1e160, X[:, 0])
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("features", [2, 3, 20])
 @pytest.mark.parametrize(
     "pair",

@@ -119,7 +119,7 @@ GOING_ON = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "case"), GOING_ON[:: size(8, 4)], ids=id_of)
+@pytest.mark.parametrize(("kind", "case"), GOING_ON[:: size(12, 4)], ids=id_of)
 def test_learning_goes_on_as_the_naive_twin(kind, case, rng):
     found, twin, column = both_ways(kind, case, rng)
     whole, tolerance = found.learner, 1e-8

@@ -6,11 +6,12 @@ import pickle
 
 import numpy as np
 import pytest
+from helpers.sizes import size
 
 from onkel import KernelClassifier, KernelRegressor, LinearClassifier, NoveltyDetector, rules
 from onkel.scaling import Moments, next_refresh
 
-ROWS = 300
+ROWS = size(150, 300)
 MEMORY = 80.0
 
 
@@ -49,6 +50,7 @@ def of(model, **changes):
     return type(model)(**{**model.get_params(deep=False), **changes})
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("size", [1, 13, ROWS])
 @pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
 def test_equals_a_model_whose_rows_were_filled(rng, model, size):
@@ -66,6 +68,7 @@ def test_equals_a_model_whose_rows_were_filled(rng, model, size):
     np.testing.assert_allclose(ours.decision_function(gaps), theirs.decision_function(means))
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("size", [1, 7])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)

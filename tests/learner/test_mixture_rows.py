@@ -31,7 +31,7 @@ from onkel.learner.engines.bank import MEMBERS
 from onkel.learner.mixture_row import MixtureRow
 
 COMPILED = core.has_lane()
-ROWS = size(350, 2000, plain=350)
+ROWS = size(230, 2000, plain=350)
 NARROW, WIDE = kernels.Laplacian(1.0), kernels.Laplacian(0.25)
 SMALL = expansions.Window(terms=40)
 
@@ -103,6 +103,7 @@ def quick(monkeypatch):
     return counts
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("name", MODELS)
 def test_single_rows_make_the_same_model(rng, name, dtype, quick):
@@ -191,7 +192,7 @@ def test_features_that_vary_late(rng, name, quick):
 
 def test_a_late_class_between_single_rows(rng):
     X, y = stream(rng, "three")
-    late = np.where(y == 2, np.where(np.arange(ROWS) < 250, 0, 2), y)
+    late = np.where(y == 2, np.where(np.arange(ROWS) < ROWS - 100, 0, 2), y)
     one, block = Classifier(), Classifier()
     for x, label in zip(X, late, strict=True):
         one.learn_one(x, label)
@@ -208,6 +209,7 @@ BAD_ROWS = {
 }
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("bad", BAD_ROWS)
 @pytest.mark.parametrize("name", ["default", "three", "number", "small_ring", "one_with_terms"])
 def test_a_refused_row_changes_nothing(rng, name, bad):

@@ -126,6 +126,7 @@ def one_outlier(made, X, y, x, target):
     return model, False
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("dtype", size([None], [np.float32, np.float64], plain=[None]))
 @pytest.mark.parametrize(
     "case", CASES[:: size(2, 1, plain=2)], ids=lambda case: repr(case["made"])[:90]
@@ -154,6 +155,7 @@ def test_rows_after_an_outlier_are_learned_as_before(rng, case, dtype):
             assert found < best + 0.12, (x, target, found, best, refused)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("made", [LinearClassifier(), LinearRegressor(), KernelClassifier("linear"),
                                   KernelRegressor("polynomial"), Classifier(), Regressor()],
                          ids=repr)  # fmt: skip

@@ -172,6 +172,7 @@ def test_a_refused_call_puts_it_back(rng):
     assert bits(model) == bits(fresh)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("task", MODELS)
 @pytest.mark.parametrize("rows", [100, 300])
 def test_a_file_goes_on_with_the_same_bits(rng, task, rows):

@@ -28,7 +28,7 @@ from onkel.estimators.classes import Classes, LoneClasses
 from onkel.learner import Settings, start
 
 COMPILED = core.BACKEND != "numpy"
-ROWS = 400
+ROWS = size(200, 400)
 MODELS = {
     "classifier": KernelClassifier(),
     "logistic": KernelClassifier(loss="logistic", expansion=expansions.Window(terms=30)),
@@ -91,6 +91,7 @@ def score(model, X):
     return model.predict(X) if isinstance(model, KernelRegressor) else model.decision_function(X)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("name", MODELS)
 def test_single_rows_make_the_same_model(rng, name, dtype):
@@ -236,7 +237,7 @@ def test_ages_and_windows_in_the_lane(rng, case):
     if case["average"] or case["kernel"] == "function":
         pytest.skip("not for the fast lane")
     twins = cases.build(case)
-    rows = size(300, 600, plain=300)
+    rows = size(200, 600, plain=300)
     X, Y = cases.stream(case, rng, rows)
     lane, slow = twins.learner(), twins.learner()
     slow.in_lane = False

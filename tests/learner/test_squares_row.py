@@ -52,6 +52,7 @@ def one_by_one(model, X, y):
     return answers, cheap
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("name", MODELS)
 def test_single_rows_are_those_of_a_block(name, dtype, rng):

@@ -279,6 +279,7 @@ def members(kernel):
     return [*found[:3], replace(found[3], average=True), *found[3:]]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("rows", [1, 3, 90])
 @pytest.mark.parametrize("calls", [0, 4])
 def test_members_that_learned_before_one_failed_are_put_back(rng, rows, calls):
@@ -299,6 +300,7 @@ def test_members_that_learned_before_one_failed_are_put_back(rng, rows, calls):
     assert bits(mixture.dump()) == bits(twin.dump())
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("members", [0, 1, 2])
 @pytest.mark.parametrize("rows", [1, 2])
 def test_a_refused_call_leaves_no_more_room_than_there_was(rng, members, rows):

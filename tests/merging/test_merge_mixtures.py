@@ -57,6 +57,7 @@ def learned(rng, task, make, rows=(200, 300, 120), **how):
     return [make().partial_fit(*stream(rng, task, n), **how) for n in rows]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("task", MIXTURES)
 @pytest.mark.parametrize("scale", [True, False])
 def test_members_add_as_they_do_alone(rng, task, scale):

@@ -49,6 +49,7 @@ RULES = {
 }
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("scale", [False, True])
 @pytest.mark.parametrize("name", RULES)
 def test_primal_equals_linear_kernel(rng, name, scale):

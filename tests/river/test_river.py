@@ -62,7 +62,7 @@ def no_download(monkeypatch):
 FEW = [next(m for m in MODELS if isinstance(m, k)) for k in (base.Regressor, base.AnomalyDetector)]
 
 
-@pytest.mark.parametrize("model", size(FEW, MODELS, plain=FEW), ids=said)
+@pytest.mark.parametrize("model", size(FEW[:1], MODELS, plain=FEW), ids=said)
 def test_rivers_checks(model, no_download):
     names = [check.__name__ for check in river.checks.yield_checks(model)]
     assert not model._unit_test_skips()
@@ -72,6 +72,7 @@ def test_rivers_checks(model, no_download):
     river.checks.check_estimator(model)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("on", size([None], [None, "text"], plain=[None]))
 def test_rivers_checks_on_texts(on, no_download, monkeypatch):
     """The same checks with a string kernel, on a stream of dicts that hold a text among others."""

@@ -79,6 +79,7 @@ def same_length_frame(examples):
     return pd.DataFrame(examples, columns=NAMES).astype(float)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("absent", ["mean", "zero"])
 @pytest.mark.parametrize("name", MODELS)
 def test_a_dense_model_on_filled_in_rows_says_the_same(rng, name, absent):
@@ -101,6 +102,7 @@ def test_a_dense_model_on_filled_in_rows_says_the_same(rng, name, absent):
     )
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("absent", ["mean", "zero"])
 @pytest.mark.parametrize("scale", [True, False])
 def test_auto_follows_the_number_of_columns(rng, absent, scale):
@@ -128,6 +130,7 @@ def test_auto_follows_the_number_of_columns(rng, absent, scale):
         model.learn_one(x, t)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("absent", ["mean", "zero"])
 @pytest.mark.parametrize("name", [*MODELS, "tree", "auto", "novelty"])
 @pytest.mark.parametrize("block", size([7], [1, 7, 64, 150]))

@@ -111,6 +111,7 @@ def test_an_example_is_the_row_that_its_plan_makes(rng: np.random.Generator, nam
     assert model.estimator.tally_.counts == other.tally_.counts
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("absent", ["mean", "zero"])
 @pytest.mark.parametrize("name", MODELS)
 def test_learn_many_is_learn_one_in_a_loop(

@@ -7,6 +7,7 @@ import threading
 import numpy as np
 import pytest
 from helpers.river_streams import Cards
+from helpers.sizes import size
 
 pytest.importorskip("river.base", reason="the River face needs River: pip install 'onkel[river]'")
 
@@ -26,7 +27,6 @@ from river.datasets import synth
 import onkel
 from onkel import losses, rules
 from onkel import river as face
-from onkel.core import BACKEND
 from onkel.core.layout import Field
 
 # -- pipelines and evaluation --------------------------------------------------------------------
@@ -261,7 +261,7 @@ def test_one_thread_may_learn_while_others_predict():
 def elec2(load_data):
     data = load_data("elec2")
     names = [str(n) for n in data["feature_names"]]
-    rows = 45_312 if BACKEND != "numpy" else 3000
+    rows = size(3000, 45_312, plain=3000)
     return data["X"].astype(float)[:rows], data["y"][:rows] > 0, names
 
 

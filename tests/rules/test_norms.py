@@ -50,6 +50,7 @@ def test_the_link_keeps_the_norm(p):
     np.testing.assert_allclose(model.coef_[0], w)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("terms", size([1, 5, 40], [1, 3, 5, 10, 40]))
 @pytest.mark.parametrize("scale", [False, True])
 def test_the_norm_of_romma_in_a_small_window(rng, terms, scale):

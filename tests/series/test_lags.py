@@ -65,6 +65,7 @@ def test_few_values_in_any_pieces(values, lags, shape, differences, roughness, a
     assert np.array_equal(whole, again)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("columns", [1, 2])
 @pytest.mark.parametrize("timed", [False, True])
 def test_blocks_give_the_bits_of_single_rows(rng, columns, timed):

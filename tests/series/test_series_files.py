@@ -17,6 +17,7 @@ def load(rng, rows, columns=1):
     return np.sin(t * 2 * np.pi / 24) + 0.1 * rng.normal(size=(rows, columns))
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("columns", [1, 2])
 @pytest.mark.parametrize("before", [1, 300, 5000])
 def test_a_file_goes_on_bit_for_bit(rng, tmp_path, before, columns):

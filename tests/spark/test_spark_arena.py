@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.sizes import size
 from helpers.spark_fakes import FakeHandle, Times
 from helpers.spark_session import missing_package
 
@@ -92,6 +93,7 @@ def forget() -> None:
 # -- what comes out --------------------------------------------------------------------------------
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_is_what_single_estimators_say(kind, layout, rng, monkeypatch):
@@ -99,7 +101,7 @@ def test_all_is_what_single_estimators_say(kind, layout, rng, monkeypatch):
         monkeypatch.setattr(arenas, name, value)
     model, store, alone = KINDS[kind](), {}, {}
     whole = plan(model)
-    for i in range(6):
+    for i in range(size(4, 6)):
         given = batch(rng, 60, 12, model, first=60 * i)
         found = work(whole, store, given)
         if i % 2:
@@ -135,6 +137,7 @@ def compare(own: Any, rows: pd.DataFrame, found: pd.DataFrame) -> None:
         assert found["prediction"].isna().tolist()[first:] == [False] * (len(rows) - first)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("late", ["learn", "drop"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_whatever_comes_it_is_the_same_as_key_by_key(kind, late, rng):
@@ -148,7 +151,7 @@ def test_whatever_comes_it_is_the_same_as_key_by_key(kind, late, rng):
         model.partial_fit(np.stack(given["row"]), *rest, **how)
     more = {"late": late, "on_error": "skip", "explain": 0 if supervised else 2}
     ways = [(plan(model, together=on, **more), {}) for on in (True, False)]
-    for i in range(5):
+    for i in range(size(3, 5)):
         given = batch(rng, 80, 8, model, first=40 * i)
         odd = rng.choice(80, 12, replace=False)
         for row, value in zip(odd[:4], (np.nan, np.inf, -np.inf, 1e300), strict=True):
@@ -212,14 +215,14 @@ def test_a_group_that_is_at_hand_is_not_read(rng):
     assert 0 < store["pages"].reads <= store["keys"].reads
 
 
-@pytest.mark.parametrize("touched", [1, 5, 40, 200])
+@pytest.mark.parametrize("touched", size([5, 200], [1, 5, 40, 200]))
 def test_pages_are_few_and_most_of_them_is_in_use(touched, rng, monkeypatch):
     monkeypatch.setattr(arenas, "PAGE", 20_000)
     model, store = NoveltyDetector(nu=0.1, expansion=Window(terms=5), recent=5), {}
     given = batch(rng, 1000, 200, model)
     work(plan(model), store, given)
     changed = written = 0
-    for i in range(60):
+    for i in range(size(25, 60)):
         before = set(store["pages"])
         keys = rng.choice(200, touched, replace=False)
         rows = given.iloc[:touched].assign(key0=[f"k{k % 5}" for k in keys], key1=keys // 5)
@@ -268,6 +271,7 @@ def expired(store: dict[str, Any], now: int, idle: int) -> None:
         del store["keys"][page], store["pages"][page]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("cached", [True, False])
 def test_idle_keys_are_forgotten_and_others_are_not(layout, cached, rng, monkeypatch):
@@ -276,7 +280,7 @@ def test_idle_keys_are_forgotten_and_others_are_not(layout, cached, rng, monkeyp
     make, idle, store = KINDS["NoveltyDetector"], 1000, {}
     whole, alone, last = plan(make(), idle=idle), {}, {}
     rare = {key: rng.integers(1, 12) for key in range(12)}  # of some, seldom a row
-    for i in range(60):
+    for i in range(size(25, 60)):
         now = 10_000 + 300 * i
         given = batch(rng, 30, 12, make(), first=30 * i)
         number = given["key0"].str[1:].astype(int) + 5 * given["key1"]

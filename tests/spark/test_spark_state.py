@@ -128,6 +128,7 @@ def grown(rows: int, rng) -> NoveltyDetector:
     return detector().partial_fit(rng.normal(size=(rows, 2)))
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("whole", [0, 2**40])
 @pytest.mark.parametrize("cached", [True, False])
 def test_a_model_comes_back_bit_for_bit(whole, cached, rng, monkeypatch):

@@ -32,6 +32,7 @@ def written(path, table, how: str):
     return path
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("how", ["zstd", "lz4", "uncompressed", "stream"])
 @pytest.mark.parametrize("ending", ["feather", "arrow"])
 def test_rows_as_they_were_written(tmp_path, table, how, ending) -> None:

@@ -23,6 +23,8 @@ from onkel.streams.sources import Reading, SourceError, lines, open_source, unpa
 MEGA = 2**20
 PLAIN = size(128, 256)
 """Mebibytes that a bomb unpacks to."""
+HEAVY = size(12, 30)
+"""Pieces of twenty rows, each row a megabyte."""
 ROOM = 120
 """Mebibytes that reading may take, beside what the parsers take themselves."""
 
@@ -78,7 +80,7 @@ def bomb(path, kind: str, filler: bytes) -> str:
 def heavy(path) -> str:
     row = b"1," + b"x" * 1_000_000 + b"\n"
     piece = lzma.compress(row * 20, preset=0)
-    path.write_bytes(lzma.compress(b"a,note\n") + piece * size(12, 30))
+    path.write_bytes(lzma.compress(b"a,note\n") + piece * HEAVY)
     return str(path)
 
 
@@ -136,7 +138,7 @@ def test_a_plain_file_of_blank_lines(measures, name) -> None:
 
 def test_rows_that_are_heavy_end_their_block(measures) -> None:
     found, memory, _ = measures["heavy"]
-    assert sum(count for count, _ in found) == 20 * size(12, 30)
+    assert sum(count for count, _ in found) == 20 * HEAVY
     assert max(count for count, _ in found) == lines.HEAVY // 1_000_002 + 1
     assert memory < 6 * lines.HEAVY // MEGA  # a block, the one before it, and what parsers hold
 

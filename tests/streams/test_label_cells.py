@@ -44,6 +44,7 @@ def test_what_is_no_text_label_is_a_broken_row(tmp_path, fast, cell, reason):
     assert np.concatenate([b.y for b in blocks]).tolist() == [*["u", "v"] * 50, "u", "b" * 1000]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("fast", FAST)
 @pytest.mark.parametrize(
     ("cell", "reason"),

@@ -181,6 +181,7 @@ def test_a_cut_depends_on_the_row_alone(row, size) -> None:
     assert all(next_cut(r, size) == cut for r in {row, (row + cut - 1) // 2, cut - 1})
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("pack", [None, gzip.compress, bz2.compress, lzma.compress])
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_every_position_continues_exactly(rng, tmp_path, kind, pack) -> None:
@@ -343,6 +344,7 @@ def test_the_csv_module_and_quotes(rng, tmp_path) -> None:
     assert [y for b in blocks for y in b.y] == [row[1].strip() for row in truth]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("share", [0.0005, 0.01, 0.5])
 @pytest.mark.parametrize("fast", FAST)
 def test_a_block_with_broken_rows_is_what_its_lines_are(rng, fast, share) -> None:

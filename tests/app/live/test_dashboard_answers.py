@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("click", reason="needs click: pip install onkel[cli]")
 from helpers.runs_of import begin, json_lines, onkel, write_rows
 from helpers.serving import Client
+from helpers.sizes import size
 
 
 @contextmanager
@@ -49,7 +50,7 @@ def rows_with_a_fault(rng):
     return X
 
 
-@pytest.mark.parametrize("durable", [True, False])
+@pytest.mark.parametrize("durable", size([True], [True, False]))
 def test_a_run_hears_its_page(rng, tmp_path, durable):
     path = write_rows(tmp_path / "rows.csv", rows_with_a_fault(rng))
     more = ["-o", tmp_path / "out", "--every", 0.05, "--precision", 0.8]
@@ -101,6 +102,7 @@ def test_a_refused_answer_is_told_at_the_end(rng, tmp_path):
     assert "an answer could not be taken in: 3 usual: there is no alert 3" in done.stderr
 
 
+@pytest.mark.long
 def test_alerts_of_the_papers_detector_have_no_buttons(rng, tmp_path):
     path = write_rows(tmp_path / "rows.csv", rows_with_a_fault(rng))
     with running(path, "--model", "kernel", "-o", tmp_path / "out") as url:
@@ -111,6 +113,7 @@ def test_alerts_of_the_papers_detector_have_no_buttons(rng, tmp_path):
         assert status == 422 and error["code"] == "no_feedback"
 
 
+@pytest.mark.long
 def test_keys(rng, tmp_path):
     X = np.concatenate([rows_with_a_fault(rng)] * 2)
     X[:-1][1000] = 0.0

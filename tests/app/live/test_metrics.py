@@ -129,6 +129,7 @@ def test_metrics_are_for_this_machine(stream, tmp_path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.long
 def test_a_dashboard_has_them_too(stream, tmp_path) -> None:
     process = begin("detect", stream, "--columns", "a,b,c", "-o", tmp_path / "out", "--follow",
                     "--dashboard", 0, stderr=subprocess.PIPE)  # fmt: skip
@@ -157,6 +158,7 @@ def work(client, rng, stop) -> None:
         stop.wait(0.05)
 
 
+@pytest.mark.long
 def test_prometheus_reads_the_service(tmp_path, rng) -> None:
     """Prometheus shows what the service counts, and answers every question of the dashboard."""
     (tmp_path / "token").write_text(TOKEN)
@@ -199,6 +201,7 @@ def ask_all(prometheus) -> None:
             assert prometheus.wait(lambda q=meant: prometheus.query(q)), query
 
 
+@pytest.mark.long
 def test_prometheus_reads_a_command(stream, tmp_path) -> None:
     process, url = running("detect", stream, "--columns", "a,b,c", "-o", tmp_path / "out.jsonl")
     host = url.removeprefix("http://").partition("/")[0]

@@ -86,6 +86,7 @@ def test_a_folder_without_a_run_is_told(tmp_path):
         Folder(Board(), str(tmp_path / "empty")).look()
 
 
+@pytest.mark.long
 def test_a_run_that_goes_on_is_not_disturbed(rng, tmp_path):
     path = write_rows(tmp_path / "rows.csv", rng.normal(size=(800, 2)))
     words = ["detect", path, "--state", tmp_path / "s", "-o", tmp_path / "out", "--follow"]

@@ -28,7 +28,7 @@ from onkel.app.replay.since import Judged, Since
 from onkel.app.replay.variants import asked, set_of, variants
 from onkel.app.run.outputs import Sink
 
-ROWS = 3000
+ROWS = size(1500, 3000)
 STEP = 3600
 """Seconds from row to row."""
 
@@ -107,7 +107,7 @@ OTHER = {
 """Another setting of each, as the replay and as a run are told it."""
 
 
-@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("how", [*HOW][size(1, 0) :: size(2, 1)])
 def test_own_settings_give_the_output_and_others_that_of_a_run_of_their_own(
     rng, tmp_path, how
 ) -> None:
@@ -161,7 +161,7 @@ def test_numbers_are_those_of_two_runs(rng, tmp_path) -> None:
     own, one = told_of(state, "--nu", 0.03, "--memory", 300)["settings"]
     gone, new = sorted(was.keys() - would), sorted(would.keys() - was)
     assert one["still"] == len(was.keys() & would) and one["still"] > 5
-    assert one["gone"] == len(gone) > 5 and one["new"] == len(new) > 5
+    assert one["gone"] == len(gone) > 1 and one["new"] == len(new) > 1
     assert [a["row"] for a in one["first_gone"]] == gone[:10]
     assert [a["row"] for a in one["first_new"]] == new[:10]
     for alert, whole in [
@@ -171,7 +171,7 @@ def test_numbers_are_those_of_two_runs(rng, tmp_path) -> None:
             n: whole[alert["row"]][n] for n in ("row", "time", "p", "score", "threshold", "why")
         }
         assert {n: v for n, v in alert.items() if n != "id"} == kept
-    broken = 6
+    broken = ROWS - len(learned_rows(path))
     assert own["rows"] == one["rows"] == ROWS - broken and own["warmup"] == 230
     assert one["rate_realised"] == len(would) / (ROWS - broken - 230)
     rows = {row: i for i, row in enumerate(learned_rows(path))}
@@ -194,7 +194,7 @@ SINCE = {
 }
 
 
-@pytest.mark.parametrize("since", SINCE)
+@pytest.mark.parametrize("since", [*SINCE][:: size(2, 1)])
 def test_since(rng, tmp_path, since) -> None:
     path = written(tmp_path, rng)
     state, out = detect(
@@ -221,7 +221,7 @@ def test_keys(rng, tmp_path, share) -> None:
     said = refused(state, "--key", "k0", "--key", "k9", code=2)
     assert "--key k9: the run has read no row of it." in said
     everyone = told_of(state, "--nu", 0.01)["settings"]
-    assert everyone[0]["rows"] > own["rows"] > 1000
+    assert everyone[0]["rows"] > own["rows"] > ROWS // 3
     lines = [line.split(",") for line in path.read_text().splitlines()[1:]]
     counts: dict[str, int] = {}
     ids = {}
@@ -286,6 +286,7 @@ def test_the_state_is_not_changed(rng, tmp_path) -> None:
     assert contents(state) == before and out.read_bytes() == file
 
 
+@pytest.mark.long
 def test_a_run_that_goes_on_is_not_disturbed(rng, tmp_path) -> None:
     path = written(tmp_path, rng)
     lines = path.read_text().splitlines(keepends=True)
@@ -423,20 +424,21 @@ def test_another_format_must_have_the_same_columns(rng, tmp_path) -> None:
     assert "has other columns than the run's rows: 'b'" in refused(state, objects)
 
 
+@pytest.mark.long
 def test_a_rotated_input_says_how_to_give_all_of_it(rng, tmp_path) -> None:
     path = written(tmp_path, rng)
     lines = path.read_text().splitlines(keepends=True)
     live, state, out = tmp_path / "live.csv", tmp_path / "s", tmp_path / "out.jsonl"
-    live.write_text("".join(lines[:2000]))
+    live.write_text("".join(lines[: ROWS // 2 + 1]))
     how = ["--follow", "--stop-after", 2, "--state", state, "-o", out, *HOW["numbers"]]
     run = begin("detect", live, *how, "--every", 0)
     try:
         until = time.monotonic() + 60
-        while rows_in(state) < 1999:
+        while rows_in(state) < ROWS // 2:
             assert time.monotonic() < until and run.poll() is None
             time.sleep(0.05)
         live.rename(tmp_path / "live.csv.1")
-        live.write_text("".join(lines[2000:]))
+        live.write_text("".join(lines[ROWS // 2 + 1 :]))
         assert run.wait(60) == 0
     finally:
         run.kill()

@@ -131,6 +131,7 @@ def test_a_run_by_key_names_the_keys_of_its_alerts(rng, tmp_path) -> None:
     assert "<b>460</b><span>rows of warm-up</span>" in page and "<b>2</b><span>models" in page
 
 
+@pytest.mark.long
 def test_what_tunes_itself_shows_which_settings_counted(rng, tmp_path) -> None:
     X = rng.normal(size=(1500, 3))
     side = np.where(X[:, 0] * X[:, 1] > 0, "a", "b")

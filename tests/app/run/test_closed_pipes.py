@@ -57,6 +57,7 @@ def test_a_full_disk_is_a_sentence(words, name) -> None:
     assert code == 5 and said.count(b"\n") == 1 and b"No space left on device" in said, said
 
 
+@pytest.mark.long
 def test_a_service_whose_address_nobody_hears_ends(tmp_path) -> None:
     pytest.importorskip("uvicorn", reason="needs the extra serve: pip install onkel[serve]")
     words = ["serve", "--state", str(tmp_path / "models"), "--port", "0"]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import zlib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("click", reason="needs click: pip install onkel[cli]")
@@ -66,9 +68,10 @@ class Half:
         return code
 
 
-@pytest.fixture
-def half(rng, tmp_path):
-    return Half(tmp_path, rng)
+@pytest.fixture(scope="module")
+def half(tmp_path_factory):
+    """One for all: each test goes on from a copy of its own."""
+    return Half(tmp_path_factory.mktemp("half"), np.random.default_rng(zlib.crc32(b"damage")))
 
 
 def flip(name: str, at: int, bit: int = 1):
@@ -180,7 +183,8 @@ def test_a_database_that_is_gone_or_empty_is_no_new_one(half) -> None:
         assert (half.work / "out").read_bytes() == (half.folder / "half" / "out").read_bytes()
 
 
-def test_a_log_of_the_database_that_is_damaged_or_gone(half, rng) -> None:
+def test_a_log_of_the_database_that_is_damaged_or_gone(tmp_path, rng) -> None:
+    half = Half(tmp_path, rng)
     """After a kill the newest checkpoints lie in the file beside the database."""
     shutil.rmtree(half.work)
     shutil.copytree(half.folder / "half", half.work)

@@ -64,7 +64,7 @@ def run(rows: Path, folder: Path, *more, dies: str = ""):
     return command(*words, dies=dies) if dies else carry_out(*words)
 
 
-@pytest.mark.parametrize("point", size(("model", "before-commit"), POINTS))
+@pytest.mark.parametrize("point", size(("before-commit",), POINTS))
 @pytest.mark.parametrize("count", size([5], [1, 5]))
 def test_a_death_at_a_chosen_moment_changes_nothing(rows, uncut, tmp_path, point, count) -> None:
     assert run(rows, tmp_path, dies=f"{point}:{count}").returncode == -signal.SIGKILL

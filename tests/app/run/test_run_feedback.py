@@ -141,7 +141,7 @@ def test_an_answer_is_taken_in_even_if_no_row_comes(rng, tmp_path):
     assert "answers_to_take_in" not in found
 
 
-@pytest.mark.parametrize("row", [1002, 1030, 1065])
+@pytest.mark.parametrize("row", size([1030], [1002, 1030, 1065]))
 def test_a_killed_run_takes_an_answer_in_at_the_row_where_it_had(rng, tmp_path, row):
     """As after a kill: the inbox says before which row, the checkpoint knows nothing of it."""
     X = rows_of(rng, 2000)
@@ -156,7 +156,7 @@ def test_a_killed_run_takes_an_answer_in_at_the_row_where_it_had(rng, tmp_path, 
     assert unlike(model_of(tmp_path), det) == []
 
 
-@pytest.mark.parametrize("point", size(("before-commit", "output"), POINTS))
+@pytest.mark.parametrize("point", size(("output",), POINTS))
 @pytest.mark.parametrize("count", size([1], [1, 3]))
 def test_a_death_around_an_answer_changes_nothing(rng, tmp_path, point, count):
     X = rows_of(rng, 2000)
@@ -204,6 +204,7 @@ def following(folder, path, *more):
                  *HOW, "--every", 0.05, "-q", *more)  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_run_that_goes_on_hears_an_answer_and_survives_a_kill(rng, tmp_path):
     X = rows_of(rng, 2600)
     X[2000] = [-15.0, 0.0, 0.0]
@@ -282,7 +283,7 @@ def test_many_answers_from_a_file(rng, tmp_path):
     assert done.exit_code == 3 and "No such file" in done.stderr
 
 
-@pytest.mark.parametrize("more", [[], ["--lags", "2"]])
+@pytest.mark.parametrize("more", size([[]], [[], ["--lags", "2"]]))
 def test_keys_have_answers_of_their_own(rng, tmp_path, more):
     """A fleet, and (with lags) a model for each key; the names of keys may hold a colon."""
     X = rows_of(rng, 4000, 1200, 200)
@@ -314,6 +315,7 @@ def test_keys_have_answers_of_their_own(rng, tmp_path, more):
         assert not [line for line in shown if line["key"] == "b:c"]
 
 
+@pytest.mark.long
 def test_a_series_answers_by_its_own_rows(rng, tmp_path):
     X = rows_of(rng, 2000)
     path = first_part(tmp_path, X, 1001, "--lags", "3")

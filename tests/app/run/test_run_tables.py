@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from helpers.runs_of import carry_out, command, json_lines, onkel
-from helpers.sizes import size
 
 from onkel import Classifier, Columns, Detector
 from onkel.columns import raw_of
@@ -96,15 +95,16 @@ def test_labels_as_the_library(log, flights, tmp_path):
     }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "more",
-    [["--key", "who", "--models-in-memory", 1], pytest.param([], marks=pytest.mark.long)],
+    [["--key", "who", "--models-in-memory", 1], []],
     ids=["keys", "one model"],
 )
 def test_a_death_changes_nothing(log, tmp_path, more):
     how = ["--all", "--every", 0, "--block", 64, "--ignore", "late", *more]
     outs = []
-    moments = size(["before-commit:2"], ["model:3", "before-commit:2", "output:4"])
+    moments = ["model:3", "before-commit:2", "output:4"]
     for name, deaths in (("whole", []), ("cut", moments)):
         words = ["detect", log, "--state", tmp_path / name, "-o", tmp_path / f"{name}.out"]
         for death in deaths:

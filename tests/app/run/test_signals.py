@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from helpers.runs_of import begin, onkel, write_rows
+from helpers.sizes import size
 
 pytest.importorskip("click", reason="needs click: pip install onkel[cli]")
 
@@ -22,7 +23,7 @@ def catches(process: int, number: int) -> bool:
     return bool(int(mask, 16) >> (number - 1) & 1)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", size([signal.SIGTERM], [signal.SIGINT, signal.SIGTERM]))
 def test_signals_before_the_first_row(tmp_path, number) -> None:
     process = begin("detect", "-", "-o", tmp_path / "out", stdin=subprocess.PIPE, stderr=-1)
     while not catches(process.pid, signal.SIGTERM):

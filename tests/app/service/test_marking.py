@@ -10,6 +10,7 @@ from onkel import Classifier, KernelClassifier, judge
 from onkel.app.service.marking import marked
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("kind", [Classifier, KernelClassifier])
 @pytest.mark.parametrize("labels", [2, 3])
 def test_mistakes_are_the_same_for_every_output(rng, kind, labels):

@@ -8,6 +8,7 @@ import time
 import numpy as np
 import pytest
 from helpers.serving import Client, Process, served
+from helpers.sizes import size
 
 from onkel import Detector, Fleet, files
 
@@ -235,7 +236,7 @@ def test_answers_among_batches_survive_kills(rng, tmp_path):
             id, answer = alerts[-1], ("usual", "fault")[i % 2]
             client.ok("POST", "/models/pump/feedback", {"id": id, "answer": answer})
             det.feedback(id, answer)
-        if i % 6 == 5:
+        if i % size(12, 6) == 5:
             process.kill()
             process = Process(tmp_path / "state", "--snapshot-seconds", "0.3")
             client = Client(process.url)

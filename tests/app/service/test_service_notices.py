@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from helpers.receiver import Receiver
 from helpers.serving import Client, Process, served
+from helpers.sizes import size
 
 from onkel.app.notify import verify
 from onkel.app.notify.channels import address_of
@@ -135,7 +136,7 @@ def test_nothing_is_sent_unless_the_operator_asks(tmp_path, rng) -> None:
         assert len(receiver.got) == count
 
 
-@pytest.mark.parametrize("keyed", [False, True])
+@pytest.mark.parametrize("keyed", size([True], [False, True]))
 def test_a_service_that_is_killed_loses_nothing(tmp_path, rng, keyed) -> None:
     (tmp_path / "secret").write_bytes(SECRET)
     more = {"keys": lambda i: [f"k{i % 2}"] * BATCH} if keyed else {}
@@ -143,7 +144,7 @@ def test_a_service_that_is_killed_loses_nothing(tmp_path, rng, keyed) -> None:
     with Receiver([503, 204, "hang"]) as receiver:
         words = ["--notify", receiver.url, "--notify-secret-file", str(tmp_path / "secret"),
                  "--notify-timeout", "0.5"]  # fmt: skip
-        for start in range(3):
+        for start in range(size(2, 3)):
             process = Process(tmp_path / "s", *words, "--snapshot-seconds", "0.3")
             client = Client(process.url)
             if not start:

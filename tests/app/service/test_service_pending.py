@@ -10,7 +10,6 @@ import time
 import numpy as np
 import pytest
 from helpers.serving import Client, Process, served
-from helpers.sizes import size
 
 pytest.importorskip("starlette", reason="needs starlette: pip install onkel[serve]")
 
@@ -264,6 +263,7 @@ class Sender(threading.Thread):
                 time.sleep(0.02)
 
 
+@pytest.mark.long
 def test_kill(tmp_path, rng):
     """Nothing acknowledged is lost, nothing is applied twice: the same bits as the library's."""
     options = ["--snapshot-bytes", "20000", "--snapshot-seconds", "1"]
@@ -272,7 +272,7 @@ def test_kill(tmp_path, rng):
     made(Client(process.url), task=None, kind="KernelClassifier", ask=0.1)
     sender = Sender(where, rng)
     sender.start()
-    for _ in range(size(2, 8)):
+    for _ in range(8):
         time.sleep(float(rng.uniform(0.2, 0.8)))
         process.kill()
         process = Process(tmp_path / "state", *options)
