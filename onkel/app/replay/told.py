@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,7 +24,7 @@ def as_text(found: dict[str, Any]) -> str:
     if has_answers(settings):
         parts.append(table(answers_of(settings)))
     if found["notes"]:
-        parts.append("\n".join(found["notes"]))
+        parts.append("\n".join(textwrap.fill(note, WIDTH) for note in found["notes"]))
     for one in settings[1:]:
         parts += [missed(one)] if one.get("faults_missed") else []
         parts += [listed(one, kind) for kind in ("gone", "new") if one[kind]]
@@ -81,15 +82,15 @@ def answers_of(settings: Sequence[dict[str, Any]]) -> list[list[str]]:
     >>> one = {"name": "as it was", "answers_heard": 0, "precision_promised": 0.8,
     ...        "precision_realised": None}
     >>> print(table(answers_of([one])))
-    setting    answers heard  precision promised  realised
-    as it was              0                 0.8
+    answers    heard  precision  promised
+    as it was      0                  0.8
     """
     answered = any("answered" in one for one in settings)
-    head = ["setting", "answers heard", "precision promised", "realised"]
-    rows = [head + (["answered usual", "answered fault", "precision shown"] if answered else [])]
+    head = ["answers", "heard", "precision", "promised"]
+    rows = [head + (["usual shown", "faults shown", "precision shown"] if answered else [])]
     for one in settings:
-        cells = [one["name"], f"{one['answers_heard']:,}", _share(one["precision_promised"]),
-                 _share(one["precision_realised"])]  # fmt: skip
+        cells = [one["name"], f"{one['answers_heard']:,}", _share(one["precision_realised"]),
+                 _share(one["precision_promised"])]  # fmt: skip
         if answered:
             cells += [f"{n['shown']:,} of {n['of']:,}" for n in one["answered"].values()]
             cells.append(_share(one["precision_shown"]))
