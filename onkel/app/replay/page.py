@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from string import Template
 from typing import Any
@@ -25,6 +26,7 @@ import onkel
 from onkel.app.replay import told
 from onkel.app.replay.command import Replayed
 from onkel.app.replay.compare import Alert, Difference, Outcome
+from onkel.app.replay.groups import Places
 from onkel.app.report.figures import (
     BLUE,
     GREEN,
@@ -51,19 +53,29 @@ KINDS = {
 }
 """Colour, mark, shape in the legend, words; how far off the middle of its setting's line."""
 OWN = """
-.compare th:first-child { white-space: nowrap; }
+.compare th:first-child { min-width: 9rem; }
 .compare :is(th, td):not(:first-child) { text-align: right; white-space: nowrap; }
-.alerts td:not(:last-child) { white-space: nowrap; }
+.told td:not(:last-child) { white-space: nowrap; }
+.told td:last-child { min-width: 15rem; }
 .alerts h3, h3 { font-size: 1rem; margin: 1.2rem 0 .3rem; }
+.missed {
+  border-left: 3px solid #d55e00; padding: .1rem 0 .1rem .9rem; margin: 1.1rem 0;
+}
+.missed h3 { margin-top: 0; color: #a84800; }
+.none { margin-top: .8rem; }
+#incidents details { margin-top: .6rem; }
 @media (max-width: 36rem) {
-  .compare th:first-child { white-space: normal; min-width: 6rem; }
-  .alerts thead { display: none; }
-  .alerts tr {
-    display: flex; flex-wrap: wrap; gap: 0 .9rem; padding: .45rem 0;
+  .compare thead { display: none; }
+  .compare tr {
+    display: flex; flex-wrap: wrap; gap: 0 1rem; padding: .5rem 0;
     border-bottom: 1px solid var(--line);
   }
-  .alerts td { border: 0; padding: 0; }
-  .alerts td:last-child { flex-basis: 100%; color: var(--soft); font-size: .88rem; }
+  .compare tr:last-child { border-bottom: 0; }
+  .compare :is(th, td) { border: 0; padding: 0; }
+  .compare th:first-child { flex-basis: 100%; white-space: normal; }
+  .compare td::before { content: attr(data-is) " "; color: var(--soft); }
+  .compare td:empty { display: none; }
+  .told td:last-child { color: var(--soft); font-size: .88rem; }
 }
 .legend .cross::before {
   content: "×"; border: 0; width: .8rem; color: var(--c); font-weight: 700; vertical-align: 0;
@@ -84,9 +96,11 @@ TEMPLATE = Template(
 <section id="numbers">
 <h2>Side by side</h2>
 <p>$about</p>
-<div class="scroll"><table class="compare">$table</table></div>
+$table
 </section>
+$answers
 $sections
+$incidents
 <footer>onkel $version</footer>
 </main>
 $script
@@ -110,10 +124,12 @@ def page(found: Replayed, description: dict[str, Any]) -> str:
     told_of = {one["name"]: one for one in description["settings"]}
     sections = [_overview(plots["all"])] if plots else []
     sections += [_section(n, one, told_of[one.name], plots.get(n, "")) for n, one, _ in pairs]
+    settings = description["settings"]
     return TEMPLATE.substitute(
         style=STYLE + OWN, library=Resources(mode="inline", components=["bokeh"]).render_js(),
         title=_title(found), lead=escape(told.lead(description)), about=_about(description),
-        table=_table(told.rows_of(description["settings"])), sections="\n".join(sections),
+        table=_table(told.rows_of(settings)), sections="\n".join(sections),
+        answers=_answers(settings, description["notes"]), incidents=_incidents(found, settings),
         version=onkel.__version__, script=script,
     )  # fmt: skip
 
@@ -128,18 +144,62 @@ def _about(description: dict[str, Any]) -> str:
     return (
         "Each setting has learned all rows from the first one on. Still: alerts of the run that "
         "come with this setting, too; gone: those that do not; new: those that the run did not "
-        f"have. Alerts at most {description['gap']} rows apart are one incident."
+        f"have. Alerts at most {_gap(description)} apart are one incident."
+    )
+
+
+def _gap(description: dict[str, Any]) -> str:
+    gap = description["gap"]
+    return escape(gap) if isinstance(gap, str) else f"{gap:,} row{'s' * (gap != 1)}"
+
+
+def _answers(settings: Sequence[dict[str, Any]], notes: Sequence[str]) -> str:
+    """Return what settings heard of answers, and what they show of the answered alerts."""
+    if not told.has_answers(settings):
+        return ""
+    words = (
+        "Somebody has said of alerts of the run whether they were usual, or faults. Heard: answers "
+        "to alerts that a setting has, too, taken in at the same rows; precision: the share of "
+        "faults among them. Shown: of the answered alerts that are compared."
+    )
+    more = "".join(f"<p>{escape(note)}</p>" for note in notes)
+    return (
+        f'<section id="answers"><h2>Answers</h2><p>{words}</p>{more}'
+        f"{_table(told.answers_of(settings))}</section>"
+    )
+
+
+def _incidents(found: Replayed, settings: Sequence[dict[str, Any]]) -> str:
+    """Return the largest incidents of each setting, and what the others have of them."""
+    places = [Places(one.alerts) for one in found.outcomes]
+    parts = [_largest(one, i, found, places) for i, one in enumerate(settings)]
+    words = (
+        "Those with most alerts, of each setting. Other columns: how many alerts each other "
+        "setting has there, of the same keys."
+    )
+    body = "".join(parts)
+    return (
+        f'<section id="incidents"><h2>Incidents</h2><p>{words}</p>{body}</section>' if body else ""
     )
 
 
 def _table(rows: list[list[str]]) -> str:
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in rows[0])
+    """Return numbers side by side; cells say what they are, for narrow screens."""
+    names = ["setting", *rows[0][1:]]
+    head = "".join(f"<th>{escape(name)}</th>" for name in names)
     body = "".join(
         f'<tr><th scope="row">{escape(row[0])}</th>'
-        + "".join(f"<td>{escape(cell)}</td>" for cell in row[1:]) + "</tr>"
+        + "".join(
+            f'<td data-is="{escape(n)}">{escape(c)}</td>'
+            for n, c in zip(names[1:], row[1:], strict=True)
+        )
+        + "</tr>"
         for row in rows[1:]
-    )  # fmt: skip
-    return f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+    )
+    return (
+        f'<div class="scroll"><table class="compare"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
 
 
 def _plot(drawn: Drawing, div: str) -> str:
@@ -154,33 +214,101 @@ def _overview(plot: str) -> str:
     return f'<section id="all"><h2>When alerts came</h2><p>{words}</p>{plot}</section>'
 
 
+def _largest(one: dict[str, Any], which: int, found: Replayed, places: Sequence[Places]) -> str:
+    """Return the largest incidents of a setting as a table; folded up, but for the run's own."""
+    incidents, count = one["largest_incidents"], one["incidents"]
+    if not incidents:
+        return ""
+    by_number = {i.number: i for i in found.outcomes[which].incidents or ()}
+    others = [i for i in range(len(places)) if i != which]
+    head = ["began", "lasted", "alerts", *(found.outcomes[i].name for i in others), "what"]
+    rows = [
+        _row(head, [_began(told_), told_["lasted"], f"{told_['alerts']:,}",
+                    *(f"{places[i].count(by_number[told_['incident']]):,}" for i in others),
+                    told_["words"]])
+        for told_ in incidents
+    ]  # fmt: skip
+    title = f"{escape(one['name'])}: {_first(len(incidents), count)}"
+    table = _folding(head, rows)
+    return f"<details{' open' * (which == 0)}><summary>{title}</summary>{table}</details>"
+
+
+def _first(shown: int, count: int) -> str:
+    return f"{shown:,} of {count:,}" if count > shown else f"{count:,}"
+
+
+def _began(one: dict[str, Any]) -> str:
+    return str(one["start"]) if one.get("start") is not None else f"row {one['start_row']:,}"
+
+
 def _section(name: str, one: Outcome, numbers: dict[str, Any], plot: str) -> str:
-    words = f"{numbers['still']:,} still, {numbers['gone']:,} gone, {numbers['new']:,} new."
-    lists = "".join(_alerts(numbers, kind) for kind in ("gone", "new") if numbers[kind])
+    words = (
+        f"{numbers['still']:,} still, {numbers['gone']:,} gone, {numbers['new']:,} new. Of the "
+        f"run's incidents {numbers['incidents_gone']:,} would be gone altogether, "
+        f"{numbers['incidents_new']:,} would be new."
+    )
+    lists = _missed(numbers)
+    lists += "".join(_alerts(numbers, kind) for kind in ("gone", "new") if numbers[kind])
     return (
         f'<section id="{name}" class="alerts"><h2>{escape(one.name)}</h2><p>{words}</p>'
         f"{plot}{lists}</section>"
     )
 
 
-def _alerts(numbers: dict[str, Any], kind: str) -> str:
-    alerts, count = numbers[f"first_{kind}"], numbers[kind]
-    which = f", the first {len(alerts)} of {count:,}" if count > len(alerts) else ""
-    named = [n for n in ("time", "key") if n in alerts[0]]
-    rare = "how rare" if "p" in alerts[0] else "score"
-    head = "".join(f"<th>{n}</th>" for n in ["row", *named, rare, "why"])
-    rows = "".join(_alert(alert, named) for alert in alerts)
+def _missed(numbers: dict[str, Any]) -> str:
+    """Return the faults that a setting would have missed."""
+    count, alerts = numbers.get("faults_missed"), numbers.get("first_missed")
+    if count is None:
+        return ""
+    if not count:
+        of = numbers["answered"]["fault"]["of"]
+        words = "The one answered fault comes." if of == 1 else f"All {of:,} answered faults come."
+        return f'<p class="none">{words}</p>' if of else ""
+    title = f"Faults missed: {_first(len(alerts or ()), count)}"
+    words = told.altogether(numbers).removeprefix("; ").capitalize()
     return (
-        f'<h3>{kind.capitalize()}{which}</h3><div class="scroll"><table><thead><tr>{head}</tr>'
-        f"</thead><tbody>{rows}</tbody></table></div>"
+        f'<div class="missed"><h3>{title}</h3><p>{words}.</p>'
+        f"{_listed(alerts or [], {'instead': told.beside})}</div>"
     )
 
 
-def _alert(alert: dict[str, Any], named: Sequence[str]) -> str:
+def _alerts(numbers: dict[str, Any], kind: str) -> str:
+    alerts, count = numbers[f"first_{kind}"], numbers[kind]
+    which = f", the first {len(alerts)} of {count:,}" if count > len(alerts) else ""
+    return f"<h3>{kind.capitalize()}{which}</h3>{_listed(alerts, {})}"
+
+
+def _listed(
+    alerts: Sequence[dict[str, Any]], more: Mapping[str, Callable[[dict[str, Any]], str]]
+) -> str:
+    """Return alerts as a table, with more columns before the reasons."""
+    named = [n for n in ("time", "key") if n in alerts[0]]
+    rare = "how rare" if "p" in alerts[0] else "score"
+    head = ["row", *named, rare, *more, "why"]
+    rows = [_row(head, [*_alert(a, named), *(tell(a) for tell in more.values()), a.get("why", "")])
+            for a in alerts]  # fmt: skip
+    return _folding(head, rows)
+
+
+def _alert(alert: dict[str, Any], named: Sequence[str]) -> list[str]:
     cells = [f"{alert['row']:,}", *(str(alert.get(name, "")) for name in named)]
-    cells.append(_rare(alert["score"], "p" in alert))
-    cells.append(alert.get("why", ""))
-    return f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
+    return [*cells, _rare(alert["score"], "p" in alert)]
+
+
+def _row(head: Sequence[str], cells: Sequence[str]) -> str:
+    """Return a row whose cells say what they are, for narrow screens."""
+    tagged = (f'<td data-is="{escape(n)}">{escape(c)}</td>'
+              for n, c in zip(head, cells, strict=True))  # fmt: skip
+    return f"<tr>{''.join(tagged)}</tr>"
+
+
+def _folding(head: Sequence[str], rows: Sequence[str]) -> str:
+    """Return a table whose rows fold on a narrow screen."""
+    names = "".join(f"<th>{escape(name)}</th>" for name in head)
+    return (
+        f'<div class="scroll"><table class="told"><thead><tr>{names}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
 
 
 def _rare(score: float, tells_p: bool) -> str:
@@ -276,7 +404,7 @@ def _strips(outcomes: Sequence[Outcome], axis: _Axis) -> Drawing:
     """Return a line of marks for each setting, one above another."""
     levels = {one.name: -float(i) for i, one in enumerate(outcomes)}
     plot = empty("", axis.range(), axis.unit)
-    plot.height = 110 + 44 * len(levels)
+    plot.height = 110 + 48 * len(levels)
     plot.y_range = Range1d(start=0.5 - len(levels), end=0.5)
     plot.yaxis.ticker = FixedTicker(ticks=list(levels.values()))
     plot.yaxis.major_label_overrides = {int(y): _short(name) for name, y in levels.items()}
@@ -295,7 +423,9 @@ def _strips(outcomes: Sequence[Outcome], axis: _Axis) -> Drawing:
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= 22 else name[:21] + "…"
+    """Return a name for the axis, in three short lines at most."""
+    whole = name.replace(" ", "\u00a0").replace(",\u00a0", ", ")
+    return "\n".join(textwrap.wrap(whole, 20, max_lines=3, placeholder="…"))
 
 
 def _marks(difference: Difference, axis: _Axis) -> Drawing:

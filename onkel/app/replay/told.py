@@ -140,14 +140,29 @@ def listed(one: dict[str, Any], kind: str) -> str:
 def missed(one: dict[str, Any]) -> str:
     """Return the first faults that a setting would have missed, one per line."""
     alerts = one["first_missed"]
-    head = f"{one['name']}: FAULTS MISSED, {_which(alerts, one['faults_missed'])}"
+    head = f"{one['name']}: FAULTS MISSED, {_which(alerts, one['faults_missed'])}{altogether(one)}"
     return _lines(head, alerts, [beside(alert) for alert in alerts])
+
+
+def altogether(one: dict[str, Any]) -> str:
+    """Return of how many missed faults nothing comes at all, as the end of a sentence.
+
+    Examples
+    --------
+    >>> altogether({"faults_missed": 8, "faults_missed_altogether": 3})
+    '; of 3 nothing of the same incident comes'
+    """
+    count, lost = one["faults_missed"], one["faults_missed_altogether"]
+    if not lost:
+        return "; of each another alert of the same incident comes"
+    which = "it" if count == 1 else "all of them" if lost == count else f"{lost:,}"
+    return f"; of {which} nothing of the same incident comes"
 
 
 def beside(alert: dict[str, Any]) -> str:
     """Return what a setting shows of the incident that a missed fault belongs to."""
     row = alert["beside"]
-    return "nothing else" if row is None else f"but row {row:,}"
+    return "nothing comes" if row is None else f"row {row:,} comes"
 
 
 def _which(alerts: Sequence[dict[str, Any]], count: int) -> str:

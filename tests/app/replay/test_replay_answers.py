@@ -262,7 +262,7 @@ def test_the_terminal_names_the_missed_faults_first(rng, tmp_path) -> None:
     lines = done.stdout[at:].splitlines()[1 : 1 + len(one["first_missed"])]
     for line, alert in zip(lines, one["first_missed"], strict=True):
         assert line.startswith(f"  row {alert['row']:,}")
-        beside = "nothing else" if alert["beside"] is None else f"but row {alert['beside']:,}"
+        beside = "nothing comes" if alert["beside"] is None else f"row {alert['beside']:,} comes"
         assert beside in line
     table = [line for line in done.stdout.splitlines() if line.startswith(one["name"])][1]
     assert f"{one['answered']['fault']['shown']} of {one['answered']['fault']['of']}" in table
