@@ -72,7 +72,20 @@ class Replayed:
         return self.outcomes[0].heard or Heard({})
 
     def notes(self) -> list[str]:
-        """Return what a reader should know of the answers, in words."""
+        """Return what a reader should know of the numbers, in words."""
+        return [*self._of_rows(), *self._of_answers()]
+
+    def _of_rows(self) -> list[str]:
+        """Say where there is nothing to compare."""
+        if not self.outcomes[0].rows:
+            return ["No row is compared."]
+        quiet = [one.name for one in self.outcomes if one.rows == one.warming]
+        if not quiet:
+            return []
+        which = "All" if len(quiet) == len(self.outcomes) else f"{'; '.join(quiet)}: all"
+        return [f"{which} rows that are compared are of the warm-up, in which no alert is shown."]
+
+    def _of_answers(self) -> list[str]:
         early, late = self.heard.early, self.heard.late
         found = []
         if late:
@@ -172,6 +185,10 @@ def _check(past: Past, wanted: Asked) -> None:
         raise UsageProblem(
             f"--since {wanted.since.text} goes by the clock, and the run had no --time: give the "
             "number of a row."
+        )
+    if wanted.since.row >= past.rows > 0:
+        raise UsageProblem(
+            f"--since {wanted.since.text}: the run has read {past.rows:,} rows, counted from 0."
         )
     if wanted.keys is not None and past.schema.at("key") is None:
         raise UsageProblem("--key: the run had one model for all rows, without --key.")

@@ -97,6 +97,7 @@ TEMPLATE = Template(
 <h2>Side by side</h2>
 <p>$about</p>
 $table
+$notes
 </section>
 $answers
 $sections
@@ -129,7 +130,8 @@ def page(found: Replayed, description: dict[str, Any]) -> str:
         style=STYLE + OWN, library=Resources(mode="inline", components=["bokeh"]).render_js(),
         title=_title(found), lead=escape(told.lead(description)), about=_about(description),
         table=_table(told.rows_of(settings)), sections="\n".join(sections),
-        answers=_answers(settings, description["notes"]), incidents=_incidents(found, settings),
+        notes="".join(f"<p>{escape(note)}</p>" for note in description["notes"]),
+        answers=_answers(settings), incidents=_incidents(found, settings),
         version=onkel.__version__, script=script,
     )  # fmt: skip
 
@@ -153,7 +155,7 @@ def _gap(description: dict[str, Any]) -> str:
     return escape(gap) if isinstance(gap, str) else f"{gap:,} row{'s' * (gap != 1)}"
 
 
-def _answers(settings: Sequence[dict[str, Any]], notes: Sequence[str]) -> str:
+def _answers(settings: Sequence[dict[str, Any]]) -> str:
     """Return what settings heard of answers, and what they show of the answered alerts."""
     if not told.has_answers(settings):
         return ""
@@ -162,9 +164,8 @@ def _answers(settings: Sequence[dict[str, Any]], notes: Sequence[str]) -> str:
         "to alerts that a setting has, too, taken in at the same rows; precision: the share of "
         "faults among them. Shown: of the answered alerts that are compared."
     )
-    more = "".join(f"<p>{escape(note)}</p>" for note in notes)
     return (
-        f'<section id="answers"><h2>Answers</h2><p>{words}</p>{more}'
+        f'<section id="answers"><h2>Answers</h2><p>{words}</p>'
         f"{_table(told.answers_of(settings))}</section>"
     )
 
@@ -425,7 +426,8 @@ def _strips(outcomes: Sequence[Outcome], axis: _Axis) -> Drawing:
 def _short(name: str) -> str:
     """Return a name for the axis, in three short lines at most."""
     whole = name.replace(" ", "\u00a0").replace(",\u00a0", ", ")
-    return "\n".join(textwrap.wrap(whole, 20, max_lines=3, placeholder="…"))
+    lines = textwrap.wrap(whole, 20, max_lines=3, placeholder="…")
+    return "\n".join(lines).replace("\u00a0", " ")
 
 
 def _marks(difference: Difference, axis: _Axis) -> Drawing:

@@ -633,3 +633,18 @@ def test_a_setting_that_fails_is_named(rng, tmp_path, monkeypatch) -> None:
 
     monkeypatch.setattr("onkel.app.run.session.Session.handle", fail)
     assert "as it was: no" in refused(state, "--nu", 0.5)
+
+
+def test_where_nothing_is_compared_it_says_so(rng, tmp_path) -> None:
+    path = written(tmp_path, rng, rows=600)
+    state, _ = detect(path, tmp_path / "was", "--ignore", "who,word", "--time", "at")
+    assert f"the run has read {600:,} rows" in refused(state, "--since", "600", code=2)
+    found = told_of(state, "--since", "2030-01-01", "--nu", 0.1)
+    assert found["notes"] == ["No row is compared."] and found["settings"][1]["alerts"] == 0
+    found = told_of(state, "--set", "warmup=600", "--set", "warmup=10")
+    (note,) = found["notes"]
+    assert note.startswith("warmup 600: all rows that are compared are of the warm-up")
+    assert note in " ".join(onkel("replay", state, "--warmup", 600).stdout.split())
+    few = write_rows(tmp_path / "few.csv", rng.normal(size=(50, 2)))
+    alone, _ = detect(few, tmp_path / "few")
+    assert told_of(alone)["notes"][0].startswith("All rows that are compared")

@@ -40,7 +40,7 @@ def test_numbers_marks_and_words(rng, tmp_path) -> None:
     assert page.count('class="plot"') == 3 and "would have come as well" in page
     assert "<h2>nu 0.001</h2>" in page and "Gone" in page and "<h3>New, the first 10 of" in page
     assert "2026-09-0" in page and "DatetimeTicker" in script and "as it was" in script
-    assert 'scope="row">as it was</th><td>1,500</td>' in page
+    assert 'scope="row">as it was</th><td data-is="rows">1,500</td>' in page
 
 
 def test_names_are_texts_and_not_html(rng, tmp_path) -> None:
