@@ -86,8 +86,11 @@ class Replayed:
         return [f"{which} rows that are compared are of the warm-up, in which no alert is shown."]
 
     def _of_answers(self) -> list[str]:
-        early, late = self.heard.early, self.heard.late
+        early, late, refused = self.heard.early, self.heard.late, self.heard.refused
         found = []
+        if refused:
+            count = "One answer is" if len(refused) == 1 else f"{len(refused):,} answers are"
+            found.append(f"{count} left out, as the run does: {refused[0]}.")
         if late:
             which = f"{late:,} answer{'s' * (late != 1)} came" if early else "All answers came"
             found.append(f"{which} after the last row: they count here, and no alert follows them.")

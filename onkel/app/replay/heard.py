@@ -28,6 +28,8 @@ class Heard:
     """How often it was told something before the last row, ..."""
     late: int = 0
     """... and how often after it, where no alert can follow."""
+    refused: Sequence[str] = ()
+    """What it could not take in, and why."""
 
     @property
     def precision(self) -> float | None:

@@ -171,17 +171,24 @@ class Lane:
         promised, hearing = self.variant.settings.promise, self._session.hearing
         if hearing is None:
             return Heard({}, promised)
-        early = len(self._taken(hearing))
+        early = sum(not why for _, why in self._decided(hearing))
         self._session.hear()  # what came after the last row
-        taken = self._taken(hearing)
-        answers = {said.id: said.answer for said in taken}
-        return Heard(answers, promised, early, len(taken) - early)
+        decided = self._decided(hearing)
+        taken = [said for said, why in decided if not why]
+        refused = [f"{said.id} {said.answer}: {why}" for said, why in decided if why]
+        answers = {_id(said, hearing.answered.keyed): said.answer for said in taken}
+        return Heard(answers, promised, early, len(taken) - early, refused)
 
-    def _taken(self, hearing: Hearing) -> list[Said]:
-        return [
-            said for said, why in hearing.decided
-            if not why and (self._keys is None or split(said.id, True)[0] in self._keys)
-        ]  # fmt: skip
+    def _decided(self, hearing: Hearing) -> list[tuple[Said, str]]:
+        """Return the answers so far that are of keys that are compared."""
+        keys, decided = self._keys, hearing.decided
+        return [d for d in decided if keys is None or split(d[0].id, True)[0] in keys]
+
+
+def _id(said: Said, keyed: bool) -> str:
+    """Return the id of an answered alert as outputs have it: 0012 is 12."""
+    key, number = split(said.id, keyed)
+    return f"{key}:{int(number)}" if keyed else str(int(number))
 
 
 class Nowhere(Sink):

@@ -248,11 +248,10 @@ def _section(name: str, one: Outcome, numbers: dict[str, Any], plot: str) -> str
         f"run's incidents {numbers['incidents_gone']:,} would be gone altogether, "
         f"{numbers['incidents_new']:,} would be new."
     )
-    lists = _missed(numbers)
-    lists += "".join(_alerts(numbers, kind) for kind in ("gone", "new") if numbers[kind])
+    lists = "".join(_alerts(numbers, kind) for kind in ("gone", "new") if numbers[kind])
     return (
         f'<section id="{name}" class="alerts"><h2>{escape(one.name)}</h2><p>{words}</p>'
-        f"{plot}{lists}</section>"
+        f"{_missed(numbers)}{plot}{lists}</section>"
     )
 
 

@@ -178,7 +178,7 @@ def _lines(head: str, alerts: Sequence[dict[str, Any]], more: Sequence[str] = ()
         "  ".join(["", *map(str.ljust, row, widths), a.get("why", "")]).rstrip()
         for row, a in zip(cells, alerts, strict=True)
     ]
-    return "\n".join([head, *map(_short, lines)])
+    return "\n".join([textwrap.fill(head, WIDTH), *map(_short, lines)])
 
 
 def _place(alert: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import numpy as np
@@ -15,6 +16,7 @@ from onkel.alerting import Incident
 from onkel.app.replay.alerts import Alert
 from onkel.app.replay.compare import Outcome, described
 from onkel.app.replay.heard import Heard, Known
+from onkel.app.run.inbox import Inbox
 
 ROWS, HALF = 3000, 1500
 KEYS = ["a", "b", "c"]
@@ -236,6 +238,22 @@ def test_without_answers_a_precision_changes_where_the_level_starts(rng, tmp_pat
     assert "where the level starts" in found["notes"][1]
 
 
+def test_answers_that_fit_no_alert_are_told_and_ids_are_numbers(rng, tmp_path) -> None:
+    path = write_rows(tmp_path / "r.csv", rows_of(rng))
+    words = ["detect", path, "--state", tmp_path / "s", "-o", tmp_path / "out", "--nu", 0.03]
+    assert onkel(*words, "--alerts-kept", 5).exit_code == 0
+    rows = [line["row"] for line in json_lines(tmp_path / "out")]
+    with contextlib.closing(Inbox(tmp_path / "s")) as inbox:
+        inbox.put([(str(rows[0]), "fault"), ("x", "fault"), (f"00{rows[-1]}", "usual")])
+    found = told_of(tmp_path / "s")
+    (one,) = found["settings"]
+    assert one["answers_heard"] == 1
+    assert one["answered"] == {
+        "usual": {"of": 1, "shown": 1, "share": 1.0}, "fault": {"of": 0, "shown": 0, "share": None}
+    }  # fmt: skip
+    assert found["notes"][0].startswith(f"2 answers are left out, as the run does: {rows[0]} fault")
+
+
 def test_since_leaves_out_answers_to_what_was_before(rng, tmp_path) -> None:
     X = rows_of(rng)
     run = Run(tmp_path, X, "--nu", 0.03)
@@ -259,7 +277,8 @@ def test_the_terminal_names_the_missed_faults_first(rng, tmp_path) -> None:
     head = f"{one['name']}: FAULTS MISSED, "
     at = done.stdout.index(head)
     assert at < done.stdout.index("gone, ")
-    lines = done.stdout[at:].splitlines()[1 : 1 + len(one["first_missed"])]
+    lines = [line for line in done.stdout[at:].splitlines() if line.startswith("  row")]
+    lines = lines[: len(one["first_missed"])]
     for line, alert in zip(lines, one["first_missed"], strict=True):
         assert line.startswith(f"  row {alert['row']:,}")
         beside = "nothing comes" if alert["beside"] is None else f"row {alert['beside']:,} comes"
