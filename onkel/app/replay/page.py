@@ -23,6 +23,7 @@ from bokeh.resources import Resources
 from numpy.typing import NDArray
 
 import onkel
+from onkel.alerting import Incident
 from onkel.app.replay import told
 from onkel.app.replay.command import Replayed
 from onkel.app.replay.compare import Alert, Difference, Outcome
@@ -62,7 +63,9 @@ OWN = """
   border-left: 3px solid #d55e00; padding: .1rem 0 .1rem .9rem; margin: 1.1rem 0;
 }
 .missed h3 { margin-top: 0; color: #a84800; }
-.none { margin-top: .8rem; }
+.none, .scroll + p { margin-top: .8rem; }
+.elsewhere { display: block; color: var(--soft); font-size: .88rem; margin-top: .2rem; }
+.elsewhere span { display: inline-block; margin-right: 1rem; }
 #incidents details { margin-top: .6rem; }
 @media (max-width: 36rem) {
   .compare thead { display: none; }
@@ -175,8 +178,8 @@ def _incidents(found: Replayed, settings: Sequence[dict[str, Any]]) -> str:
     places = [Places(one.alerts) for one in found.outcomes]
     parts = [_largest(one, i, found, places) for i, one in enumerate(settings)]
     words = (
-        "Those with most alerts, of each setting. Other columns: how many alerts each other "
-        "setting has there, of the same keys."
+        "Those with most alerts, of each setting, and how many alerts each other setting has "
+        "there, of the same keys."
     )
     body = "".join(parts)
     return (
@@ -221,17 +224,25 @@ def _largest(one: dict[str, Any], which: int, found: Replayed, places: Sequence[
     if not incidents:
         return ""
     by_number = {i.number: i for i in found.outcomes[which].incidents or ()}
-    others = [i for i in range(len(places)) if i != which]
-    head = ["began", "lasted", "alerts", *(found.outcomes[i].name for i in others), "what"]
+    others = [(other.name, places[i]) for i, other in enumerate(found.outcomes) if i != which]
+    head = ["began", "lasted", "alerts", "what"]
     rows = [
-        _row(head, [_began(told_), told_["lasted"], f"{told_['alerts']:,}",
-                    *(f"{places[i].count(by_number[told_['incident']]):,}" for i in others),
-                    told_["words"]])
+        _row(head, [_began(told_), told_["lasted"], f"{told_['alerts']:,}", told_["words"]],
+             _elsewhere(by_number[told_["incident"]], others))
         for told_ in incidents
     ]  # fmt: skip
     title = f"{escape(one['name'])}: {_first(len(incidents), count)}"
     table = _folding(head, rows)
     return f"<details{' open' * (which == 0)}><summary>{title}</summary>{table}</details>"
+
+
+def _elsewhere(one: Incident, others: Sequence[tuple[str, Places]]) -> str:
+    """Return how many alerts other settings have within an incident, as HTML."""
+    counts = [(name, place.count(one)) for name, place in others]
+    words = (
+        f"<span>{escape(name)}: <b>{f'{n:,}' if n else 'none'}</b></span>" for name, n in counts
+    )
+    return f'<span class="elsewhere">{" ".join(words)}</span>' if counts else ""
 
 
 def _first(shown: int, count: int) -> str:
@@ -295,11 +306,11 @@ def _alert(alert: dict[str, Any], named: Sequence[str]) -> list[str]:
     return [*cells, _rare(alert["score"], "p" in alert)]
 
 
-def _row(head: Sequence[str], cells: Sequence[str]) -> str:
-    """Return a row whose cells say what they are, for narrow screens."""
-    tagged = (f'<td data-is="{escape(n)}">{escape(c)}</td>'
-              for n, c in zip(head, cells, strict=True))  # fmt: skip
-    return f"<tr>{''.join(tagged)}</tr>"
+def _row(head: Sequence[str], cells: Sequence[str], more: str = "") -> str:
+    """Return a row whose cells say what they are, for narrow screens; `more` ends the last one."""
+    tagged = "".join(f'<td data-is="{escape(n)}">{escape(c)}</td>'
+                     for n, c in zip(head, cells, strict=True))  # fmt: skip
+    return f"<tr>{tagged.removesuffix('</td>')}{more}</td></tr>"
 
 
 def _folding(head: Sequence[str], rows: Sequence[str]) -> str:
@@ -353,7 +364,7 @@ class _Axis:
             rarest[place] = (alert if alert.score < best.score else best), count + 1
         return [rarest[place] for place in sorted(rarest)]
 
-    def dress(self, plot: Any, ticks: int = 5) -> None:  # so many fit a phone, too
+    def dress(self, plot: Any, ticks: int = 4) -> None:  # so many fit a phone, too
         if self.dates:
             plot.xaxis.ticker = DatetimeTicker(desired_num_ticks=ticks)
             plot.xaxis.formatter = DatetimeTickFormatter(

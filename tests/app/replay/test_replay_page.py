@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import pairwise
 
@@ -57,6 +58,35 @@ def test_a_run_without_alerts_has_a_page(rng, tmp_path) -> None:
     (tmp_path / "alone").mkdir()
     page, _ = page_of(tmp_path / "alone", rng.normal(size=(150, 3)))
     assert "<h1>Would it have fired?</h1>" in page
+
+
+def test_answers_missed_faults_and_incidents(rng, tmp_path) -> None:
+    X = rng.normal(size=(1500, 3))
+    X[700:704, 1] += [9.0, 4.0, 9.0, 9.0]
+    X[1000] -= 3.5
+    keys = ["<i>p</i>"] * 1500
+    how = ["--nu", 0.05, "--key", "who"]
+    path = write_rows(tmp_path / "rows.csv", X, who=keys)
+    words = ["detect", path, "--state", tmp_path / "s", "-o", tmp_path / "out.jsonl", *how]
+    assert onkel(*words).exit_code == 0
+    faults = [f"{keys[0]}:{row}" for row in (700, 701, 1000)]
+    done = onkel("feedback", tmp_path / "s", *faults, "fault")
+    assert done.exit_code == 0, done.output
+    changes = ["--set", "nu=0.0001,precision=0.9", "--set", "nu=0.04"]
+    found = json.loads(onkel("replay", tmp_path / "s", *changes, "--json").stdout)
+    missed = found["settings"][1]["faults_missed"]
+    assert 0 < missed < 3 and not found["settings"][2]["faults_missed"]
+    page, _ = page_of(tmp_path, X, *changes, who=keys, how=how)
+    assert f"<h3>Faults missed: {missed}</h3>" in page
+    assert page.index("Faults missed") < page.index("<h3>Gone")
+    assert "All 3 answered faults come." in page
+    assert f'<td data-is="faults shown">{3 - missed} of 3</td>' in page
+    assert '<td data-is="promised">0.9</td>' in page and "came after the last row" in page
+    own = found["settings"][0]
+    assert f"as it was: {len(own['largest_incidents'])} of {own['incidents']}" in page
+    assert page.count("<details") == 3 and page.count("<details open>") == 1
+    assert "nu 0.0001, precision 0.9: <b>none</b>" in page
+    assert "<i>" not in page and "&lt;i&gt;p&lt;/i&gt;" in page
 
 
 def test_of_many_alerts_the_rarest_of_each_place_is_drawn(rng) -> None:
