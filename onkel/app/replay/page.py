@@ -2,57 +2,24 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from string import Template
 from typing import Any
 
-import numpy as np
 from bokeh.embed import components
-from bokeh.models import (
-    ColumnDataSource,
-    DatetimeTicker,
-    DatetimeTickFormatter,
-    FixedTicker,
-    HoverTool,
-    NumeralTickFormatter,
-    Range1d,
-)
 from bokeh.resources import Resources
-from numpy.typing import NDArray
 
 import onkel
 from onkel.alerting import Incident
 from onkel.app.replay import told
 from onkel.app.replay.command import Replayed
-from onkel.app.replay.compare import Alert, Difference, Outcome
+from onkel.app.replay.compare import Difference, Outcome
+from onkel.app.replay.figures import Axis, marks, rarity, strips
 from onkel.app.replay.groups import Places
-from onkel.app.report.figures import (
-    BLUE,
-    GREEN,
-    RED,
-    Drawing,
-    empty,
-    legend_list,
-    name_rarities,
-    powers,
-)
+from onkel.app.report.figures import Drawing, legend_list
 from onkel.app.report.style import STYLE, opening
-from onkel.explain import one_in
 
-Array = NDArray[Any]
-
-PLACES = 400
-"""Of the alerts of one kind that fall into such a part of the axis, the rarest is drawn."""
-DATES = 1e8
-"""Times in seconds that are larger are dates."""
-KINDS = {
-    "still": (BLUE, "circle", "dot", "came, and would come again", 0.0),
-    "gone": (RED, "x", "cross", "came, and would be gone", -0.25),
-    "new": (GREEN, "triangle", "rise", "would have come as well", 0.25),
-}
-"""Colour, mark, shape in the legend, words; how far off the middle of its setting's line."""
 OWN = """
 .compare th:first-child { min-width: 9rem; }
 .compare :is(th, td):not(:first-child) { text-align: right; white-space: nowrap; }
@@ -117,12 +84,12 @@ $script
 def page(found: Replayed, description: dict[str, Any]) -> str:
     """Return the page; it loads nothing from anywhere."""
     was, others = found.outcomes[0], found.outcomes[1:]
-    axis = _Axis.of(found.outcomes)
-    drawings = {"all": _strips(found.outcomes, axis)} if axis is not None else {}
+    axis = Axis.of(found.outcomes)
+    drawings = {"all": strips(found.outcomes, axis)} if axis is not None else {}
     pairs = [(f"setting-{i}", one, Difference.of(was.alerts, one.alerts))
              for i, one in enumerate(others)]  # fmt: skip
     if axis is not None:
-        drawings |= {name: _marks(difference, axis) for name, _, difference in pairs}
+        drawings |= {name: marks(difference, axis) for name, _, difference in pairs}
     script, divs = components({n: d.plot for n, d in drawings.items()}) if drawings else ("", {})
     plots = {n: _plot(drawings[n], divs[n]) for n in drawings}
     told_of = {one["name"]: one for one in description["settings"]}
@@ -303,7 +270,7 @@ def _listed(
 
 def _alert(alert: dict[str, Any], named: Sequence[str]) -> list[str]:
     cells = [f"{alert['row']:,}", *(str(alert.get(name, "")) for name in named)]
-    return [*cells, _rare(alert["score"], "p" in alert)]
+    return [*cells, rarity(alert["score"], "p" in alert)]
 
 
 def _row(head: Sequence[str], cells: Sequence[str], more: str = "") -> str:
@@ -320,139 +287,3 @@ def _folding(head: Sequence[str], rows: Sequence[str]) -> str:
         f'<div class="scroll"><table class="told"><thead><tr>{names}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
-
-
-def _rare(score: float, tells_p: bool) -> str:
-    return one_in(score) if tells_p else f"{score:.3g}"
-
-
-# -- figures ---------------------------------------------------------------------------------------
-
-
-class _Axis:
-    """Where alerts stand: by their times, where all have one, else by their rows."""
-
-    def __init__(self, low: float, high: float, timed: bool) -> None:
-        margin = 0.02 * (high - low) or 1.0
-        self.low, self.high, self.timed = low - margin, high + margin, timed
-        self.dates = timed and low > DATES
-
-    @classmethod
-    def of(cls, outcomes: Sequence[Outcome]) -> _Axis | None:
-        alerts = [alert for one in outcomes for alert in one.alerts]
-        if not alerts:
-            return None
-        timed = all(alert.seconds is not None for alert in alerts)
-        places = [float(alert.seconds or 0.0) if timed else float(alert.row) for alert in alerts]
-        return cls(min(places), max(places), timed)
-
-    def at(self, alert: Alert) -> float:
-        return float(alert.seconds or 0.0) if self.timed else float(alert.row)
-
-    def drawn(self, place: float) -> float:
-        return 1000.0 * place if self.dates else place
-
-    def range(self) -> Range1d:
-        return Range1d(start=self.drawn(self.low), end=self.drawn(self.high), bounds="auto")
-
-    def thinned(self, alerts: Sequence[Alert]) -> list[tuple[Alert, int]]:
-        """Return the rarest alert of each part of the axis, and how many it stands for."""
-        rarest: dict[int, tuple[Alert, int]] = {}
-        for alert in alerts:
-            place = int(PLACES * (self.at(alert) - self.low) / (self.high - self.low))
-            best, count = rarest.get(place, (alert, 0))
-            rarest[place] = (alert if alert.score < best.score else best), count + 1
-        return [rarest[place] for place in sorted(rarest)]
-
-    def dress(self, plot: Any, ticks: int = 4) -> None:  # so many fit a phone, too
-        if self.dates:
-            plot.xaxis.ticker = DatetimeTicker(desired_num_ticks=ticks)
-            plot.xaxis.formatter = DatetimeTickFormatter(
-                days="%d %b", hours="%d %b %H:%M", hourmin="%d %b %H:%M", minutes="%H:%M",
-                months="%b %Y", seconds="%H:%M:%S", minsec="%H:%M:%S",
-            )  # fmt: skip
-        else:
-            plot.xaxis.formatter = NumeralTickFormatter(format="0,0")
-            plot.xaxis.ticker.desired_num_ticks = ticks
-
-    @property
-    def unit(self) -> str:
-        return "time" if self.timed else "row"
-
-
-def _data(axis: _Axis, alerts: Sequence[Alert], y: Any) -> ColumnDataSource:
-    thinned = axis.thinned(alerts)
-    return ColumnDataSource({
-        "x": [axis.drawn(axis.at(a)) for a, _ in thinned], "y": [y(a) for a, _ in thinned],
-        "row": [a.row for a, _ in thinned],
-        "when": [" ".join(str(v) for v in (a.time, a.key) if v is not None) for a, _ in thinned],
-        "rare": [_rare(a.score, a.p is not None) for a, _ in thinned],
-        "why": [a.why or "" for a, _ in thinned],
-        "more": [f"the rarest of {n:,} here" if n > 1 else "" for _, n in thinned],
-    })  # fmt: skip
-
-
-_TOLD = [("row", "@row{0,0} @when"), ("how rare", "@rare @more"), ("why", "@why")]
-
-
-def _scatter(plot: Any, data: ColumnDataSource, kind: str, tick: bool = False) -> None:
-    """Draw marks, or ticks across a line."""
-    color, mark = KINDS[kind][:2]
-    how: dict[str, Any] = {"marker": mark, "size": 8, "line_width": 1.6}
-    if tick:
-        how = {"marker": "dash", "size": 11, "angle": np.pi / 2, "line_width": 1.6}
-    elif kind != "gone":
-        how["fill_alpha"] = 0.6
-    drawn = plot.scatter("x", "y", source=data, color=color, **how)
-    plot.add_tools(HoverTool(renderers=[drawn], tooltips=_TOLD, visible=False))
-
-
-def _legend(kinds: Sequence[str]) -> tuple[tuple[str, str, str], ...]:
-    return tuple((KINDS[k][2], KINDS[k][0], KINDS[k][3]) for k in kinds)
-
-
-def _strips(outcomes: Sequence[Outcome], axis: _Axis) -> Drawing:
-    """Return a line of marks for each setting, one above another."""
-    levels = {one.name: -float(i) for i, one in enumerate(outcomes)}
-    plot = empty("", axis.range(), axis.unit)
-    plot.height = 110 + 48 * len(levels)
-    plot.y_range = Range1d(start=0.5 - len(levels), end=0.5)
-    plot.yaxis.ticker = FixedTicker(ticks=list(levels.values()))
-    plot.yaxis.major_label_overrides = {int(y): _short(name) for name, y in levels.items()}
-    axis.dress(plot, ticks=3)  # the names of the settings take their room
-    was, kinds = outcomes[0], ["still"]
-    _scatter(plot, _data(axis, was.alerts, lambda a: levels[was.name]), "still", tick=True)
-    for one in outcomes[1:]:
-        difference = Difference.of(was.alerts, one.alerts)
-        for kind in KINDS:
-            alerts = getattr(difference, kind)
-            if alerts:
-                y = levels[one.name] + KINDS[kind][4]
-                _scatter(plot, _data(axis, alerts, lambda a, y=y: y), kind, tick=True)
-                kinds.append(kind)
-    return Drawing(plot, _legend([k for k in KINDS if k in kinds]))
-
-
-def _short(name: str) -> str:
-    """Return a name for the axis, in three short lines at most."""
-    whole = name.replace(" ", "\u00a0").replace(",\u00a0", ", ")
-    lines = textwrap.wrap(whole, 20, max_lines=3, placeholder="…")
-    return "\n".join(lines).replace("\u00a0", " ")
-
-
-def _marks(difference: Difference, axis: _Axis) -> Drawing:
-    """Return how rare each alert was, and with which of two settings it comes."""
-    every = [*difference.still, *difference.gone, *difference.new]
-    rare = all(alert.p is not None for alert in every)
-    plot = empty("a usual row in so many" if rare else "score", axis.range(), axis.unit)
-    axis.dress(plot)
-
-    def height(alert: Alert) -> float:
-        return float(powers(np.array([alert.score]))[0]) if rare else alert.score
-
-    kinds = [kind for kind in KINDS if getattr(difference, kind)]
-    for kind in kinds:
-        _scatter(plot, _data(axis, getattr(difference, kind), height), kind)
-    if rare and every:
-        name_rarities(plot, min(map(height, every)))
-    return Drawing(plot, _legend(kinds))

@@ -14,7 +14,7 @@ pytest.importorskip("bokeh", reason="needs bokeh: pip install onkel[report]")
 from helpers.runs_of import onkel, write_rows
 
 from onkel.app.replay.compare import Alert, Outcome
-from onkel.app.replay.page import PLACES, _Axis
+from onkel.app.replay.figures import PLACES, Axis
 
 
 def page_of(tmp_path, X, *words, how=(), **more) -> tuple[str, str]:
@@ -92,7 +92,7 @@ def test_answers_missed_faults_and_incidents(rng, tmp_path) -> None:
 def test_of_many_alerts_the_rarest_of_each_place_is_drawn(rng) -> None:
     scores = rng.normal(size=20_000)
     alerts = [Alert(i, i, float(s), 0.0) for i, s in enumerate(scores)]
-    axis = _Axis.of([Outcome("", {}, None, 20_000, 0, alerts)])
+    axis = Axis.of([Outcome("", {}, None, 20_000, 0, alerts)])
     found = axis.thinned(alerts)
     assert len(found) <= PLACES and sum(count for _, count in found) == 20_000
     assert min(alert.score for alert, _ in found) == scores.min()
