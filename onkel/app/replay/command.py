@@ -90,7 +90,7 @@ class Replayed:
         found = []
         if refused:
             count = "One answer is" if len(refused) == 1 else f"{len(refused):,} answers are"
-            found.append(f"{count} left out, as the run does: {refused[0]}.")
+            found.append(f"{count} left out: {refused[0]}.")
         if late:
             which = f"{late:,} answer{'s' * (late != 1)} came" if early else "All answers came"
             found.append(f"{which} after the last row: they count here, and no alert follows them.")
@@ -253,9 +253,9 @@ def _check_report(report: str | None, past: Past, source: str | None) -> None:
     path = Path(report)
     if not path.absolute().parent.is_dir():
         raise UsageProblem(f"--report: there is no folder {path.parent}.")
-    used = {"the source": source, "the run's source": (past.source or {}).get("name")}
-    used["the run's output"] = past.written and str(past.written.path)
-    for what, name in used.items():
+    used = [("the source", source), ("the run's source", (past.source or {}).get("name"))]
+    used += [("the run's output", name) for name in past.files]
+    for what, name in used:
         if name and path.exists() and os.path.exists(name) and os.path.samefile(path, name):
             raise UsageProblem(f"--report {report} is {what} as well: give it another name.")
     if os.path.realpath(path.absolute().parent) == os.path.realpath(past.folder):

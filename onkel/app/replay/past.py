@@ -43,6 +43,8 @@ class Past:
     """Those that the run has models of, where it has such."""
     said: tuple[Said, ...] = ()
     """Answers, and before which rows they were taken in; those that wait, after the last row."""
+    files: tuple[str, ...] = ()
+    """All that the run writes: output, broken rows, incidents."""
 
     @property
     def schema(self) -> Schema:
@@ -92,6 +94,7 @@ def _past(state: State, noted: dict[str, Any], kept: Kept) -> Past:
     return Past(
         state.folder, own, memo, position, noted["longest"], state.meta(SOURCE),
         Written.of(noted, last), frozenset(kept.models()), _said(state, kept),
+        tuple(last.outputs),
     )  # fmt: skip
 
 

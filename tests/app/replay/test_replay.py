@@ -591,8 +591,9 @@ def test_states_that_cannot_be_replayed(rng, tmp_path) -> None:
 def test_a_report_is_refused_before_anything_is_learned(rng, tmp_path) -> None:
     pytest.importorskip("bokeh", reason="needs bokeh: pip install onkel[report]")
     path = write_rows(tmp_path / "r.csv", rows_of(rng, rows=400))
-    state, out = detect(path, tmp_path / "was")
-    for name in (path, out, state / "r.html", tmp_path / "no" / "r.html"):
+    more = [tmp_path / "incidents", tmp_path / "dead"]
+    state, out = detect(path, tmp_path / "was", "--incidents", more[0], "--dead-letters", more[1])
+    for name in (path, out, *more, state / "r.html", tmp_path / "no" / "r.html"):
         before = name.read_bytes() if name.exists() else None
         assert "--report" in refused(state, "--report", name, code=2)
         assert (name.read_bytes() if name.exists() else None) == before

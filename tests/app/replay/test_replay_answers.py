@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import signal
 
 import numpy as np
 import pytest
 
 pytest.importorskip("click", reason="needs click: pip install onkel[cli]")
-from helpers.runs_of import json_lines, onkel, write_rows
+from helpers.runs_of import command, json_lines, onkel, write_rows
 
 from onkel import Detector
 from onkel.alerting import Incident
@@ -238,6 +239,31 @@ def test_without_answers_a_precision_changes_where_the_level_starts(rng, tmp_pat
     assert "where the level starts" in found["notes"][1]
 
 
+def test_answers_of_a_killed_run_are_heard_as_far_as_it_came(rng, tmp_path) -> None:
+    X = rows_of(rng)
+    path, out, state = tmp_path / "rows.csv", tmp_path / "out", tmp_path / "s"
+    whole = write_rows(tmp_path / "whole.csv", X).read_text().splitlines(keepends=True)
+    path.write_text("".join(whole[: HALF + 1]))
+    words = ["detect", path, "--state", state, "-o", out, "--nu", 0.03, "--numbers", "double",
+             "--every", 0, "--block", 64]  # fmt: skip
+    assert onkel(*words).exit_code == 0
+    said = answers_to(json_lines(out))
+    feedback(tmp_path, said)
+    path.write_text("".join(whole))
+    for dies, early in (("before-commit:1", False), ("before-commit:5", True)):
+        assert command(*words, dies=dies).returncode == -signal.SIGKILL
+        found = told_of(state, "--precision", 0.7)
+        assert found["output"] == "same" and found["rows"] < ROWS
+        assert found["settings"][0]["answers_heard"] == len(said)
+        assert bool(found["notes"]) == (not early)
+    assert onkel(*words).exit_code == 0
+    found = told_of(state, "--precision", 0.7)
+    alerts, heard, _ = in_plain_calls(X, said, nu=0.03, precision=0.7)
+    assert found["output"] == "same" and found["rows"] == ROWS and not found["notes"]
+    assert found["settings"][1]["alerts"] == len(alerts)
+    assert found["settings"][1]["answers_heard"] == len(heard)
+
+
 def test_answers_that_fit_no_alert_are_told_and_ids_are_numbers(rng, tmp_path) -> None:
     path = write_rows(tmp_path / "r.csv", rows_of(rng))
     words = ["detect", path, "--state", tmp_path / "s", "-o", tmp_path / "out", "--nu", 0.03]
@@ -251,7 +277,7 @@ def test_answers_that_fit_no_alert_are_told_and_ids_are_numbers(rng, tmp_path) -
     assert one["answered"] == {
         "usual": {"of": 1, "shown": 1, "share": 1.0}, "fault": {"of": 0, "shown": 0, "share": None}
     }  # fmt: skip
-    assert found["notes"][0].startswith(f"2 answers are left out, as the run does: {rows[0]} fault")
+    assert found["notes"][0].startswith(f"2 answers are left out: {rows[0]} fault")
 
 
 def test_since_leaves_out_answers_to_what_was_before(rng, tmp_path) -> None:
