@@ -205,6 +205,7 @@ def replay(state: str, source: str | None, **options: Any) -> None:
     onkel replay run/ --nu 0.001 --nu 0.005 --since 30d --report compared.html
     onkel replay run/ --nu 0.001 --memory 50000       both at once, in one column
     onkel replay run/ --set nu=0.001,memory=50000 --set window=2000    a column each
+    onkel replay run/ --nu none --precision 0.8       a promised precision, from the answers so far
     onkel replay run/ --key pump-3 --nu 0.002 --json | jq '.settings[1].gone'
 
     If the input is not what the run has read, the code is 3.

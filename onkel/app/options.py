@@ -438,8 +438,12 @@ serve_options: list[Wrap] = [
 ]  # fmt: skip
 
 replay_options: list[Wrap] = [
-    _option(MODEL, "--nu", type=float, multiple=True, metavar="SHARE",
-            help="Another promised alert rate; several times: a column for each."),
+    _option(MODEL, "--nu", type=Rate(), multiple=True, metavar="SHARE|none",
+            help="Another promised alert rate; several times: a column for each. none: whatever "
+            "--precision allows."),
+    _option(MODEL, "--precision", multiple=True, metavar="SHARE",
+            help="Another promised share of answered alerts that are faults: the level follows the "
+            "answers that the run has heard."),
     _option(MODEL, "--memory", multiple=True, metavar="N|DURATION",
             help="Another forgetting horizon."),
     _option(MODEL, "--window", type=int, multiple=True, metavar="TERMS",
@@ -457,8 +461,9 @@ replay_options: list[Wrap] = [
     _option("Comparison", "--key", multiple=True, metavar="KEY",
             help="Compare the alerts of this key; several times: of these. Others are not learned "
             "(but with --share)."),
-    _option("Comparison", "--gap", type=click.IntRange(0), default=20, show_default=True,
-            metavar="ROWS", help="Alerts at most so many rows apart are one incident."),
+    _option("Comparison", "--gap", metavar="ROWS|DURATION",
+            help="Alerts so near to each other are one incident, as with --incident-gap of onkel "
+            "detect; as in the run, unless told."),
     _option(OUTPUT, "--json", "as_json", is_flag=True, help="Everything, as JSON."),
     _option(OUTPUT, "--report", type=Named(dir_okay=False), metavar="FILE.html",
             help="A page with the alerts of all settings on one axis."),

@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from itertools import groupby
 from pathlib import Path
@@ -16,10 +16,11 @@ from typing import Any
 
 from onkel.app.errors import OutputProblem, RunError, SourceProblem, StateProblem, UsageProblem
 from onkel.app.replay import lanes, told
-from onkel.app.replay.compare import GAP, Outcome, described
+from onkel.app.replay.compare import Outcome, described
+from onkel.app.replay.heard import Heard
 from onkel.app.replay.past import PIPE, Input, Past, input_of, look
 from onkel.app.replay.since import Since
-from onkel.app.replay.variants import Variant, asked, variants
+from onkel.app.replay.variants import Variant, asked, promise_of, variants
 from onkel.app.replay.written import Told, first_difference
 from onkel.app.run.settings import memory_of
 from onkel.app.telling import say, tell
@@ -33,7 +34,8 @@ class Asked:
     changes: Sequence[dict[str, Any]] = ()
     since: Since = field(default_factory=Since)
     keys: frozenset[str] | None = None
-    gap: int = GAP
+    gap: str | None = None
+    """Of incidents: as it was in the run, unless told."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +59,49 @@ class Replayed:
         return {
             "format": told.FORMAT, "state": str(self.past.folder), "source": self.input.name,
             "rows": self.past.rows, "since": self.asked.since.text,
-            "keys": None if keys is None else sorted(keys), "gap": self.asked.gap,
+            "keys": None if keys is None else sorted(keys), "gap": self.past.settings.gap,
             "checksum": self.input.checked,
             "output": output if self.differs is None else "differs",
-            "settings": described(self.outcomes, self.asked.gap, self.past.answers),
+            "notes": self.notes(),
+            "settings": described(self.outcomes, self.past.settings.gap, self.heard.answers),
         }  # fmt: skip
+
+    @property
+    def heard(self) -> Heard:
+        """What the run has heard of its alerts, and what waits for its next rows."""
+        return self.outcomes[0].heard or Heard({})
+
+    def notes(self) -> list[str]:
+        """Return what a reader should know of the numbers, in words."""
+        return [*self._of_rows(), *self._of_answers()]
+
+    def _of_rows(self) -> list[str]:
+        """Say where there is nothing to compare."""
+        if not self.outcomes[0].rows:
+            return ["No row is compared."]
+        quiet = [one.name for one in self.outcomes if one.rows == one.warming]
+        if not quiet:
+            return []
+        which = "All" if len(quiet) == len(self.outcomes) else f"{'; '.join(quiet)}: all"
+        return [f"{which} rows that are compared are of the warm-up, in which no alert is shown."]
+
+    def _of_answers(self) -> list[str]:
+        early, late, refused = self.heard.early, self.heard.late, self.heard.refused
+        found = []
+        if refused:
+            count = "One answer is" if len(refused) == 1 else f"{len(refused):,} answers are"
+            found.append(f"{count} left out: {refused[0]}.")
+        if late:
+            which = f"{late:,} answer{'s' * (late != 1)} came" if early else "All answers came"
+            found.append(f"{which} after the last row: they count here, and no alert follows them.")
+        if not early and any(one.heard and one.heard.promised for one in self.outcomes):
+            whose = "an alert of this run" if self.asked.keys is None else "an alert of these keys"
+            lead = "" if late else f"Nobody has answered {whose} yet. "
+            found.append(
+                f"{lead}A promised precision follows the answers; before the first of them it "
+                "changes nothing but where the level starts."
+            )
+        return found
 
     def problem(self) -> RunError | None:
         """Return what is wrong if the run's own settings gave other alerts than the run."""
@@ -82,7 +122,7 @@ class Replayed:
 def run(state: str, source: str | None, options: dict[str, Any]) -> int:
     """Run the command; return its exit code, or raise RunError."""
     wanted = _asked(options)
-    past = look(state)
+    past = _with_gap(look(state), wanted.gap)
     _check_report(options["report"], past, source)
     for variant in [] if options["quiet"] else variants(past.settings, wanted.changes, past.schema):
         for note in variant.settings.notes() if variant.changed else []:
@@ -104,6 +144,7 @@ def run(state: str, source: str | None, options: dict[str, Any]) -> int:
 def _asked(options: dict[str, Any]) -> Asked:
     given = {
         "model": options["model"], "nu": options["nu"],
+        "precision": [promise_of(text) for text in options["precision"]],
         "memory": [memory_of(text) for text in options["memory"]], "window": options["window"],
         "warmup": options["warmup"],
     }  # fmt: skip
@@ -111,6 +152,20 @@ def _asked(options: dict[str, Any]) -> Asked:
     return Asked(
         asked(given, options["settings"]), Since.of(options["since"]), keys, options["gap"]
     )
+
+
+def _with_gap(past: Past, gap: str | None) -> Past:
+    """Return a run as if its incidents had another gap, or refuse that."""
+    own = past.settings if gap is None else replace(past.settings, incident_gap=gap)
+    try:
+        by_clock = isinstance(own.gap, str)
+    except UsageProblem as problem:
+        raise UsageProblem(str(problem).replace("--incident-gap", "--gap")) from None
+    if by_clock and past.schema.at("time") is None:
+        raise UsageProblem(
+            f"--gap {own.gap} goes by the clock, and the run had no --time: give a number of rows."
+        )
+    return replace(past, settings=own)
 
 
 def replay(
@@ -133,6 +188,10 @@ def _check(past: Past, wanted: Asked) -> None:
         raise UsageProblem(
             f"--since {wanted.since.text} goes by the clock, and the run had no --time: give the "
             "number of a row."
+        )
+    if wanted.since.row >= past.rows > 0:
+        raise UsageProblem(
+            f"--since {wanted.since.text}: the run has read {past.rows:,} rows, counted from 0."
         )
     if wanted.keys is not None and past.schema.at("key") is None:
         raise UsageProblem("--key: the run had one model for all rows, without --key.")
@@ -194,9 +253,9 @@ def _check_report(report: str | None, past: Past, source: str | None) -> None:
     path = Path(report)
     if not path.absolute().parent.is_dir():
         raise UsageProblem(f"--report: there is no folder {path.parent}.")
-    used = {"the source": source, "the run's source": (past.source or {}).get("name")}
-    used["the run's output"] = past.written and str(past.written.path)
-    for what, name in used.items():
+    used = [("the source", source), ("the run's source", (past.source or {}).get("name"))]
+    used += [("the run's output", name) for name in past.files]
+    for what, name in used:
         if name and path.exists() and os.path.exists(name) and os.path.samefile(path, name):
             raise UsageProblem(f"--report {report} is {what} as well: give it another name.")
     if os.path.realpath(path.absolute().parent) == os.path.realpath(past.folder):

@@ -4,42 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
-from onkel.alerting import Episode
+from onkel.alerting import Incident
+from onkel.app.replay.alerts import Alert
+from onkel.app.replay.groups import Places, incidents_of
+from onkel.app.replay.heard import Heard, Known
+
+__all__ = ["WAS", "Alert", "Difference", "Outcome", "described"]
 
 FIRST = 10
 """So many alerts that are gone, or new, are told of each setting."""
-GAP = 20
-"""Alerts at most so many rows apart are one incident, unless told."""
 WAS = "as it was"
-
-
-class Alert(NamedTuple):
-    """An alert of one setting."""
-
-    row: int
-    at: int
-    """Rows that its model had learned before it: those of its key, where there are keys."""
-    score: float
-    threshold: float
-    p: float | None = None
-    time: Any = None
-    """As it came."""
-    seconds: float | None = None
-    key: str | None = None
-    why: str | None = None
-
-    @property
-    def id(self) -> str:
-        """What an answer to the alert calls it."""
-        return str(self.at) if self.key is None else f"{self.key}:{self.at}"
-
-    def told(self) -> dict[str, Any]:
-        """Return what is said of it, JSON-ready; what there is not is left out."""
-        names = ("row", "id", "time", "key", "p", "score", "threshold", "why")
-        found = {name: getattr(self, name) for name in names}
-        return {name: value for name, value in found.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -55,6 +31,13 @@ class Outcome:
     warming: int
     """Of these, rows of the warm-up, in which no alert is shown."""
     alerts: list[Alert]
+    """Those that a cool-down holds back, too."""
+    incidents: Sequence[Incident] | None = None
+    """Of these alerts; None where they were not grouped while the rows were read."""
+    largest: Sequence[dict[str, Any]] = ()
+    """What is told of the incidents with most alerts."""
+    heard: Heard | None = None
+    """Of a replay: the answers that it took in."""
 
     @property
     def rate(self) -> float | None:
@@ -90,64 +73,60 @@ class Difference:
         )  # fmt: skip
 
 
-def incidents_of(alerts: Sequence[Alert], gap: int = GAP) -> list[Episode]:
-    """Return incidents: alerts of one model that are at most `gap` of its rows apart.
-
-    Examples
-    --------
-    >>> alerts = [Alert(row, row, -float(row), -4.0) for row in (3, 5, 40)]
-    >>> [(e.start, e.end, e.count, e.peak) for e in incidents_of(alerts, gap=2)]
-    [(3, 5, 2, -5.0), (40, 40, 1, -40.0)]
-    """
-    open_: dict[str | None, tuple[int, Episode]] = {}
-    ended = []
-    for alert in alerts:
-        before, episode = open_.get(alert.key, (alert.at, None))
-        if episode is not None and alert.at - before <= gap:
-            episode = episode.joined(alert.row, alert.score)
-        else:
-            ended += [] if episode is None else [episode]
-            episode = Episode(alert.row, alert.row, alert.score, alert.row, 1)
-        open_[alert.key] = alert.at, episode
-    return sorted([*ended, *(e for _, e in open_.values())], key=lambda e: (e.start, e.end))
-
-
-def answered_shown(alerts: Sequence[Alert], answers: Mapping[str, str]) -> dict[str, Any]:
-    """Return, for each answer, how many alerts had it, and how many of these a setting shows.
-
-    Examples
-    --------
-    >>> answered_shown([Alert(3, 3, -9.0, -4.0)], {"3": "usual", "7": "usual", "9": "fault"})
-    {'usual': {'of': 2, 'shown': 1}, 'fault': {'of': 1, 'shown': 0}}
-    """
-    shown = {a.id for a in alerts}
-    found: dict[str, Any] = {}
-    for id_, answer in answers.items():
-        counts = found.setdefault(answer, {"of": 0, "shown": 0})
-        counts["of"] += 1
-        counts["shown"] += id_ in shown
-    return found
-
-
 def described(
-    outcomes: Sequence[Outcome], gap: int, answers: Mapping[str, str] | None = None
+    outcomes: Sequence[Outcome], gap: Any, answers: Mapping[str, str] | None = None
 ) -> list[dict[str, Any]]:
-    """Return what each setting made of the rows, beside the first one, JSON-ready."""
+    """Return what each setting made of the rows, beside the first one, JSON-ready.
+
+    Parameters
+    ----------
+    gap : int or duration
+        Of incidents, where outcomes do not bring theirs.
+    answers : dict, optional
+        To alerts of the first one, by their ids.
+    """
     was = outcomes[0]
-    found = [_numbers(one, gap, answers or {}) for one in outcomes]
+    found = [_numbers(one, gap) for one in outcomes]
+    if any(one.heard is not None and one.heard.promised is not None for one in outcomes) or answers:
+        for one, told in zip(outcomes, found, strict=True):
+            told |= (one.heard or Heard({})).told()
     for one, told in zip(outcomes[1:], found[1:], strict=True):
-        difference = Difference.of(was.alerts, one.alerts)
-        for name in ("still", "gone", "new"):
-            told[name] = len(getattr(difference, name))
-        told["first_gone"] = [a.told() for a in difference.gone[:FIRST]]
-        told["first_new"] = [a.told() for a in difference.new[:FIRST]]
+        told |= _beside(was, one)
+    if answers:
+        known = Known.of(was.alerts, was.incidents or (), answers)
+        for one, told in zip(outcomes, found, strict=True):
+            told |= known.told(one.alerts)
     return found
 
 
-def _numbers(one: Outcome, gap: int, answers: Mapping[str, str]) -> dict[str, Any]:
+def _numbers(one: Outcome, gap: Any) -> dict[str, Any]:
+    own = one.incidents
     told: dict[str, Any] = {
         "name": one.name, "changed": one.changed, "rows": one.rows, "warmup": one.warming,
         "alerts": len(one.alerts), "rate_promised": one.promised, "rate_realised": one.rate,
-        "incidents": len(incidents_of(one.alerts, gap)),
+        "incidents": len(incidents_of(one.alerts, gap) if own is None else own),
     }  # fmt: skip
-    return {**told, "answered": answered_shown(one.alerts, answers)} if answers else told
+    held_back = sum(alert.held_back for alert in one.alerts)
+    if held_back:
+        told["held_back"] = held_back
+    return told if own is None else {**told, "largest_incidents": one.largest}
+
+
+def _beside(was: Outcome, one: Outcome) -> dict[str, Any]:
+    """Return what a setting would have changed."""
+    difference = Difference.of(was.alerts, one.alerts)
+    told: dict[str, Any] = {
+        name: len(getattr(difference, name)) for name in ("still", "gone", "new")
+    }
+    if was.incidents is not None and one.incidents is not None:
+        told["incidents_gone"] = _without(was.incidents, one.alerts)
+        told["incidents_new"] = _without(one.incidents, was.alerts)
+    told["first_gone"] = [a.told() for a in difference.gone[:FIRST]]
+    told["first_new"] = [a.told() for a in difference.new[:FIRST]]
+    return told
+
+
+def _without(incidents: Sequence[Incident], alerts: Sequence[Alert]) -> int:
+    """Return how many incidents have none of some alerts, of the same keys."""
+    places = Places(alerts)
+    return sum(not places.count(one) for one in incidents)

@@ -18,10 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.app.errors import RunError, SourceProblem
-from onkel.app.replay.compare import Alert, Outcome
+from onkel.app.replay import groups
+from onkel.app.replay.alerts import Alert
+from onkel.app.replay.compare import Outcome
+from onkel.app.replay.heard import Heard
 from onkel.app.replay.since import Judged, Since
 from onkel.app.replay.variants import Variant
-from onkel.app.run.answering import Answered, again
+from onkel.app.run.answering import Answered, Hearing, again, split
 from onkel.app.run.inbox import Said
 from onkel.app.run.outputs import Sink
 from onkel.app.run.prepare import models_of
@@ -74,11 +77,13 @@ class Lane:
         self.variant, self._since, self._judged = variant, since, Judged(since)
         self._keys = keys
         self.scores: dict[int, float] = {}
-        """Of all alerts of the run's own settings, by rows."""
+        """Of the run's own settings: of all alerts that its output holds, by rows."""
         self._alerts: list[Alert] = []
         self._due = OFTEN
         self._learned: Counter[str | None] = Counter()
         self._session = Session(settings, source, models, Sinks(sink or Nowhere()))
+        assert self._session.grouping is not None
+        self._groups = self._session.grouping = groups.kept(self._session.grouping)
         if said and settings.hears_answers:
             answered = Answered(models, source.schema.at("key") is not None)
             self._session.hearing = again(said, answered)
@@ -107,11 +112,16 @@ class Lane:
         before = self._places(block, at)
         found = [_alert(block, columns, i, n) for i, n in zip(at, before, strict=True)]
         if not self.variant.changed:
-            self.scores.update((alert.row, alert.score) for alert in found)
+            self._note_written(found)
         inside = self._since.holds(block.rows, block.time)
         self._alerts += [a for i, a in zip(at, found, strict=True) if inside[i] or self._since.span]
         if len(self._alerts) > self._due:
             self._prune()
+
+    def _note_written(self, found: list[Alert]) -> None:
+        """Note the alerts that the run has written, too."""
+        everything = self.variant.settings.everything
+        self.scores.update((a.row, a.score) for a in found if everything or not a.held_back)
 
     def _wanted(self, block: Block) -> Array:
         """Return which rows are of keys that are compared."""
@@ -137,20 +147,48 @@ class Lane:
     def _prune(self) -> None:
         begins = self._judged.begins
         self._alerts = [a for a in self._alerts if a.seconds is None or a.seconds >= begins]
+        self._groups.prune(begins)
         self._due = max(2 * len(self._alerts), OFTEN)
 
     def outcome(self, end: float) -> Outcome:
         """Return what came of all blocks; `end` is the time of the last row, where rows have it."""
+        heard = self._heard()
         self._session.close()
         since = self._since.settled(end)
         rows, warming = self._judged.counts(since)
         alerts = self._alerts
         if since.time is not None:
             alerts = [a for a in alerts if a.seconds is not None and a.seconds >= since.time]
+        alerts, incidents = self._groups.of(alerts)
         variant = self.variant
         return Outcome(
-            variant.name, variant.changed, variant.settings.promised, rows, warming, alerts
-        )
+            variant.name, variant.changed, variant.settings.promised, rows, warming, alerts,
+            incidents, self._groups.first(incidents), heard,
+        )  # fmt: skip
+
+    def _heard(self) -> Heard:
+        """Return which answers were taken in, of keys that are compared; take in the last ones."""
+        promised, hearing = self.variant.settings.promise, self._session.hearing
+        if hearing is None:
+            return Heard({}, promised)
+        early = sum(not why for _, why in self._decided(hearing))
+        self._session.hear()  # what came after the last row
+        decided = self._decided(hearing)
+        taken = [said for said, why in decided if not why]
+        refused = [f"{said.id} {said.answer}: {why}" for said, why in decided if why]
+        answers = {_id(said, hearing.answered.keyed): said.answer for said in taken}
+        return Heard(answers, promised, early, len(taken) - early, refused)
+
+    def _decided(self, hearing: Hearing) -> list[tuple[Said, str]]:
+        """Return the answers so far that are of keys that are compared."""
+        keys, decided = self._keys, hearing.decided
+        return [d for d in decided if keys is None or split(d[0].id, True)[0] in keys]
+
+
+def _id(said: Said, keyed: bool) -> str:
+    """Return the id of an answered alert as outputs have it: 0012 is 12."""
+    key, number = split(said.id, keyed)
+    return f"{key}:{int(number)}" if keyed else str(int(number))
 
 
 class Nowhere(Sink):
@@ -168,6 +206,7 @@ def _alert(block: Block, columns: dict[str, Any], i: int, learned: int) -> Alert
         None if p is None else float(p[i]), None if block.stamps is None else block.stamps[i],
         None if block.time is None else float(block.time[i]),
         None if block.keys is None else block.keys[i], columns["why"][i],
+        columns["incident"][i], bool(columns["held_back"][i]),
     )  # fmt: skip
 
 

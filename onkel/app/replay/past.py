@@ -6,7 +6,7 @@ The state is only looked at: a run may be going on meanwhile, and nothing of it 
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +39,12 @@ class Past:
     """What was read (`name`), and whether it cannot be read again (`flows`); None: not noted."""
     written: Written | None
     """What the run wrote; None where that went to standard output."""
-    answers: dict[str, str]
     keys: frozenset[str] = frozenset()
     """Those that the run has models of, where it has such."""
     said: tuple[Said, ...] = ()
-    """Answers, and before which rows they were taken in."""
+    """Answers, and before which rows they were taken in; those that wait, after the last row."""
+    files: tuple[str, ...] = ()
+    """All that the run writes: output, broken rows, incidents."""
 
     @property
     def schema(self) -> Schema:
@@ -92,27 +93,23 @@ def _past(state: State, noted: dict[str, Any], kept: Kept) -> Past:
     own = own.settled(state.meta("precision") or own.precision)
     return Past(
         state.folder, own, memo, position, noted["longest"], state.meta(SOURCE),
-        Written.of(noted, last), answered(state), frozenset(kept.models()), _said(state),
+        Written.of(noted, last), frozenset(kept.models()), _said(state, kept),
+        tuple(last.outputs),
     )  # fmt: skip
 
 
-def answered(state: State) -> dict[str, str]:
-    """Return the alerts of a state that somebody has answered: "usual" or "fault" by their ids.
+def _said(state: State, kept: Kept) -> tuple[Said, ...]:
+    """Return the answers that the run had taken in by its newest checkpoint, and those that wait.
 
-    An alert's id is the number of rows that its model had learned before it, with its key and a
-    colon before it where there are keys.
+    These are taken in after the last row, as the next run would do.
     """
-    return {said.id: said.answer for said in _said(state)}
-
-
-def _said(state: State) -> tuple[Said, ...]:
-    """Return the answers that the run had taken in by its newest checkpoint."""
-    kept = next(iter(state.kept()), None)
-    if kept is None or not kept.checkpoint.counters:
-        return ()
-    counters = Counters.from_dict(kept.checkpoint.counters)
+    last = kept.checkpoint
+    counters = Counters.from_dict(last.counters) if last.counters else Counters()
+    assert last.position is not None
+    rows = int(last.position["row"])
     with contextlib.closing(Inbox(state.folder)) as inbox:
-        return tuple(answering.decided(inbox, counters))
+        waiting = [replace(one, row=rows) for one in answering.undecided(inbox, counters)]
+        return (*answering.decided(inbox, counters), *waiting)
 
 
 # -- the same rows again ---------------------------------------------------------------------------

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Sequence
 from typing import Any
-
-from onkel.app.replay.compare import FIRST
 
 FORMAT = 1
 """Of the JSON: it grows by fields that are new, and never otherwise within a number."""
@@ -19,9 +18,15 @@ def as_json(found: dict[str, Any]) -> str:
 
 
 def as_text(found: dict[str, Any]) -> str:
-    """Return the numbers of each setting as a table, then the first alerts that differ."""
-    parts = [lead(found), table(rows_of(found["settings"]))]
-    for one in found["settings"][1:]:
+    """Return the numbers of each setting as tables, then the first alerts that differ."""
+    settings = found["settings"]
+    parts = [lead(found), table(rows_of(settings))]
+    if has_answers(settings):
+        parts.append(table(answers_of(settings)))
+    if found["notes"]:
+        parts.append("\n".join(textwrap.fill(note, WIDTH) for note in found["notes"]))
+    for one in settings[1:]:
+        parts += [missed(one)] if one.get("faults_missed") else []
         parts += [listed(one, kind) for kind in ("gone", "new") if one[kind]]
     return "\n\n".join(parts)
 
@@ -49,16 +54,52 @@ def _checked(found: dict[str, Any]) -> str:
 
 def rows_of(settings: Sequence[dict[str, Any]]) -> list[list[str]]:
     """Return the table's cells, the heading first."""
-    answers = [*dict.fromkeys(a for one in settings for a in one.get("answered", ()))]
-    head = ["setting", "rows", "alerts", "rate", "incidents", "still", "gone", "new"]
-    rows = [head + [f"answered {answer}" for answer in answers]]
+    counts = [name for name in _COUNTS if any(name in one for one in settings)]
+    rows = [["setting", "rows", "alerts", "rate", *(_COUNTS[name] for name in counts)]]
     for one in settings:
-        numbers = [one.get(name) for name in ("incidents", "still", "gone", "new")]
         cells = [one["name"], f"{one['rows']:,}", f"{one['alerts']:,}", rate(one["rate_realised"])]
-        cells += ["" if n is None else f"{n:,}" for n in numbers]
-        told = one.get("answered", {})
-        rows.append(cells + [f"{told[a]['shown']} of {told[a]['of']}" for a in answers])
+        rows.append(cells + ["" if name not in one else f"{one[name]:,}" for name in counts])
     return rows
+
+
+_COUNTS = {
+    "held_back": "held back", "incidents": "incidents", "still": "still", "gone": "gone",
+    "new": "new",
+}  # fmt: skip
+"""Numbers that not every setting has, and how the table calls them."""
+
+
+def has_answers(settings: Sequence[dict[str, Any]]) -> bool:
+    """Whether there is something to say of answers."""
+    return any("answers_heard" in one for one in settings)
+
+
+def answers_of(settings: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """Return the cells of the table of answers, the heading first.
+
+    Examples
+    --------
+    >>> one = {"name": "as it was", "answers_heard": 0, "precision_promised": 0.8,
+    ...        "precision_realised": None}
+    >>> print(table(answers_of([one])))
+    answers    heard  precision  promised
+    as it was      0                  0.8
+    """
+    answered = any("answered" in one for one in settings)
+    head = ["answers", "heard", "precision", "promised"]
+    rows = [head + (["usual shown", "faults shown", "precision shown"] if answered else [])]
+    for one in settings:
+        cells = [one["name"], f"{one['answers_heard']:,}", _share(one["precision_realised"]),
+                 _share(one["precision_promised"])]  # fmt: skip
+        if answered:
+            cells += [f"{n['shown']:,} of {n['of']:,}" for n in one["answered"].values()]
+            cells.append(_share(one["precision_shown"]))
+        rows.append(cells)
+    return rows
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"
 
 
 def rate(value: float | None) -> str:
@@ -92,15 +133,52 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 def listed(one: dict[str, Any], kind: str) -> str:
     """Return the first alerts that are gone, or new, one per line."""
-    alerts, count = one[f"first_{kind}"], one[kind]
-    which = f"the first {FIRST} of {count:,}" if count > len(alerts) else f"{count:,}"
-    rows = [[_place(a), _rare(a), a.get("why", "")] for a in alerts]
-    widths = [max(len(row[i]) for row in rows) for i in (0, 1)]
+    alerts = one[f"first_{kind}"]
+    return _lines(f"{one['name']}: {kind}, {_which(alerts, one[kind])}", alerts)
+
+
+def missed(one: dict[str, Any]) -> str:
+    """Return the first faults that a setting would have missed, one per line."""
+    alerts = one["first_missed"]
+    head = f"{one['name']}: FAULTS MISSED, {_which(alerts, one['faults_missed'])}{altogether(one)}"
+    return _lines(head, alerts, [beside(alert) for alert in alerts])
+
+
+def altogether(one: dict[str, Any]) -> str:
+    """Return of how many missed faults nothing comes at all, as the end of a sentence.
+
+    Examples
+    --------
+    >>> altogether({"faults_missed": 8, "faults_missed_altogether": 3})
+    '; of 3 nothing of the same incident comes'
+    """
+    count, lost = one["faults_missed"], one["faults_missed_altogether"]
+    if not lost:
+        return "; of each another alert of the same incident comes"
+    which = "it" if count == 1 else "all of them" if lost == count else f"{lost:,}"
+    return f"; of {which} nothing of the same incident comes"
+
+
+def beside(alert: dict[str, Any]) -> str:
+    """Return what a setting shows of the incident that a missed fault belongs to."""
+    row = alert["beside"]
+    return "nothing comes" if row is None else f"row {row:,} comes"
+
+
+def _which(alerts: Sequence[dict[str, Any]], count: int) -> str:
+    return f"the first {len(alerts)} of {count:,}" if count > len(alerts) else f"{count:,}"
+
+
+def _lines(head: str, alerts: Sequence[dict[str, Any]], more: Sequence[str] = ()) -> str:
+    """Return a heading and a line for each alert, columns beside each other."""
+    cells = [[_place(a), _rare(a)] for a in alerts]
+    cells = [[*row, word] for row, word in zip(cells, more, strict=True)] if more else cells
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = [
-        f"  {place.ljust(widths[0])}  {rare.ljust(widths[1])}  {why}".rstrip()
-        for place, rare, why in rows
+        "  ".join(["", *map(str.ljust, row, widths), a.get("why", "")]).rstrip()
+        for row, a in zip(cells, alerts, strict=True)
     ]
-    return "\n".join([f"{one['name']}: {kind}, {which}", *(_short(line) for line in lines)])
+    return "\n".join([textwrap.fill(head, WIDTH), *map(_short, lines)])
 
 
 def _place(alert: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -11,7 +12,7 @@ from onkel.app.errors import UsageProblem
 from onkel.app.replay.compare import WAS
 from onkel.app.run.fleets import check_shared, is_fleet
 from onkel.app.run.series import lags_of, of_table
-from onkel.app.run.settings import MODELS, RunSettings, memory_of
+from onkel.app.run.settings import MODELS, NO_RATE, RunSettings, memory_of
 from onkel.app.run.tables import plan_of
 from onkel.nearest import did_you_mean
 from onkel.streams.sources import Schema
@@ -21,6 +22,8 @@ MOST = 16
 DEFAULT = "default"
 """A value that takes a setting back."""
 _TRUTH = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
+NUMBERS = ("auto", "single", "double")
+"""Words that --precision of onkel detect takes, too, as it once meant something else."""
 _SERIES = ("lags", "season", "differences")
 
 
@@ -34,8 +37,37 @@ def _model(text: str) -> str:
     return text
 
 
+def rate_of(text: str) -> float | str:
+    """Return a promised alert rate as given: a number, or the word none."""
+    return text if text == NO_RATE else float(text)
+
+
+def promise_of(text: str) -> float:
+    """Return a promised precision as given, or raise UsageProblem.
+
+    Examples
+    --------
+    >>> promise_of("0.8")
+    0.8
+    """
+    if text in NUMBERS:
+        raise UsageProblem(
+            "precision is the promised share of answered alerts that are faults, such as 0.8, and "
+            f"got {text!r}. In which numbers rows are held (--numbers of onkel detect) is as it "
+            "was in the run."
+        )
+    with contextlib.suppress(ValueError):
+        if 0 < float(text) < 1:
+            return float(text)
+    raise UsageProblem(
+        "precision is the promised share of answered alerts that are faults, between 0 and 1, such "
+        f"as 0.8; got {text!r}."
+    )
+
+
 _ANY: dict[str, tuple[Callable[[str], Any], str]] = {
-    "nu": (float, "a number"), "memory": (memory_of, "a number of rows, or a time span"),
+    "nu": (rate_of, "a number, or none"), "precision": (promise_of, "a share"),
+    "memory": (memory_of, "a number of rows, or a time span"),
     "window": (int, "a whole number"), "warmup": (int, "a whole number"),
     "model": (_model, " or ".join(MODELS["detect"])), "recent": (int, "a whole number"),
     "kernel": (str, "a name"), "gamma": (float, "a number"), "rate": (float, "a number"),
@@ -43,8 +75,13 @@ _ANY: dict[str, tuple[Callable[[str], Any], str]] = {
     "scale": (_truth, "yes or no"), "share": (_truth, "yes or no"),
     "lags": (str, "auto or a number"), "season": (str, "auto, day, week, none or a number"),
     "differences": (_truth, "yes or no"),
+    "memory_of_feedback": (float, "a number of rows"), "alerts_kept": (int, "a whole number"),
 }  # fmt: skip
 """What can be set: how a text is read, and what it may be. Names are those of the options."""
+_FIELDS = {"precision": "promise"}
+"""Where RunSettings has another name."""
+_ANSWERED = ("precision", "memory_of_feedback", "alerts_kept")
+"""What goes with answers to alerts."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +131,7 @@ def _known(name: str, before: Mapping[str, Any]) -> str:
 
 def _value(name: str, text: str) -> Any:
     if text == DEFAULT:
-        return next(f.default for f in fields(RunSettings) if f.name == name)
+        return next(f.default for f in fields(RunSettings) if f.name == _FIELDS.get(name, name))
     read, words = _ANY[name]
     try:
         return read(text)
@@ -131,7 +168,8 @@ def variants(own: RunSettings, changes: Sequence[dict[str, Any]], schema: Schema
     found = [Variant(WAS, own, {})]
     for changed in changes:
         name = ", ".join(f"{spelled(n)} {_shown(v)}" for n, v in changed.items())
-        settings = of_table(replace(own, **changed), schema)
+        given = {_FIELDS.get(n, n): value for n, value in changed.items()}
+        settings = of_table(replace(own, **given), schema)
         try:
             _check(settings, changed, schema)
         except UsageProblem as problem:
@@ -142,6 +180,7 @@ def variants(own: RunSettings, changes: Sequence[dict[str, Any]], schema: Schema
 
 def _check(settings: RunSettings, changed: Mapping[str, Any], schema: Schema) -> None:
     """Refuse what a run of its own would refuse, over the same rows."""
+    _check_answered(settings, changed)
     settings.estimator()
     lags = lags_of(settings, len(schema.features))
     if settings.by_clock and not settings.timed:
@@ -156,6 +195,19 @@ def _check(settings: RunSettings, changed: Mapping[str, Any], schema: Schema) ->
         )
     if settings.share:
         check_shared(settings, schema, is_fleet(settings, schema, lags, plan_of(settings, schema)))
+
+
+def _check_answered(settings: RunSettings, changed: Mapping[str, Any]) -> None:
+    """Refuse a model without answers where the run's own settings go with answers."""
+    has = [n for n in _ANSWERED if getattr(settings, _FIELDS.get(n, n)) is not None]
+    has += ["nu"] if settings.nu == NO_RATE else []
+    left = [spelled(name) for name in has if name not in changed]
+    if left and not settings.hears_answers:
+        back = ",".join(f"{name}={DEFAULT}" for name in left)
+        raise UsageProblem(
+            f"alerts of this model cannot be answered, and the run had {', '.join(left)}: take "
+            f"back what goes with answers, in the same --set: {back}."
+        )
 
 
 def _shown(value: Any) -> str:

@@ -22,7 +22,8 @@ from helpers.sizes import size
 from onkel.alerting import episodes
 from onkel.app.errors import SourceProblem
 from onkel.app.replay import lanes
-from onkel.app.replay.compare import Alert, incidents_of
+from onkel.app.replay.alerts import Alert
+from onkel.app.replay.groups import incidents_of
 from onkel.app.replay.past import input_of, look
 from onkel.app.replay.since import Judged, Since
 from onkel.app.replay.variants import asked, set_of, variants
@@ -482,10 +483,10 @@ def test_an_output_that_was_changed_is_told(rng, tmp_path) -> None:
 
 FIELDS = {
     "": ["format", "state", "source", "rows", "since", "keys", "gap", "checksum", "output",
-         "settings"],
+         "notes", "settings"],
     "own": ["name", "changed", "rows", "warmup", "alerts", "rate_promised", "rate_realised",
-            "incidents"],
-    "more": ["still", "gone", "new", "first_gone", "first_new"],
+            "incidents", "largest_incidents"],
+    "more": ["still", "gone", "new", "incidents_gone", "incidents_new", "first_gone", "first_new"],
     "alert": ["row", "id", "time", "p", "score", "threshold", "why"],
 }  # fmt: skip
 
@@ -526,25 +527,6 @@ def test_the_table(rng, tmp_path) -> None:
     assert max(map(len, lines[6:])) <= 100
 
 
-def test_answers_are_told_beside_the_settings(rng, tmp_path, monkeypatch) -> None:
-    state, out = detect(written(tmp_path, rng), tmp_path / "was", *HOW["numbers"], "--nu", 0.05)
-    first = told_of(state, "--nu", 0.001)["settings"][1]
-    gone = first["first_gone"][0]["id"]
-    rows = {row: i for i, row in enumerate(learned_rows(tmp_path / "rows.csv"))}
-    after = {a["row"] for a in first["first_gone"]}
-    kept = next(str(rows[a["row"]]) for a in reversed(json_lines(out)) if a["row"] not in after)
-    monkeypatch.setattr(
-        "onkel.app.replay.past.answered", lambda s: {gone: "usual", kept: "fault", "x": "fault"}
-    )
-    own, one = told_of(state, "--nu", 0.001)["settings"]
-    assert own["answered"] == {
-        "usual": {"of": 1, "shown": 1}, "fault": {"of": 2, "shown": 1}
-    }  # fmt: skip
-    assert one["answered"]["usual"] == {"of": 1, "shown": 0}
-    said = onkel("replay", state, "--nu", 0.001).stdout
-    assert "answered usual" in said and "1 of 2" in said
-
-
 def test_settings_hold_together_and_a_set_is_a_column_of_its_own(rng, tmp_path) -> None:
     assert asked({"nu": [0.1, 0.2], "memory": [5.0, 6.0], "window": []}, ["nu=0.3", "nu=0.3"]) == [
         {"nu": 0.1, "memory": 5.0}, {"nu": 0.1, "memory": 6.0}, {"nu": 0.2, "memory": 5.0},
@@ -560,12 +542,28 @@ def test_settings_hold_together_and_a_set_is_a_column_of_its_own(rng, tmp_path) 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--set", "nue=0.1"], "'nue' is none of nu, memory"),
+        (["--set", "nue=0.1"], "'nue' is none of nu, precision, memory"),
         (["--set", "nu"], "--set is written nu=0.001,memory=20000; got 'nu'"),
         (["--set", "nu=0.1,nu=0.2"], "nu is there twice"),
         (["--set", "window=many"], "window is a whole number; got 'many'"),
         (["--set", "share=perhaps"], "share is yes or no"),
         (["--nu", "2"], "nu 2: Detector: nu must be"),
+        (["--nu", "nan"], "nu nan: Detector: nu must be"),
+        (["--nu", "few"], "a number such as 0.01 is needed, or none; got 'few'"),
+        (["--nu", "none"], "--nu none leaves the alerts to a promised precision"),
+        (["--precision", "single"], "In which numbers rows are held (--numbers of onkel detect)"),
+        (["--set", "precision=double"], "is as it was in the run"),
+        (["--precision", "80"], "between 0 and 1, such as 0.8; got '80'"),
+        (["--precision", "1"], "between 0 and 1"),
+        (["--precision", "nan"], "between 0 and 1"),
+        (["--precision", "80 %"], "between 0 and 1"),
+        (["--precision", "0.8", "--model", "kernel"], "--precision: only alerts of the detector"),
+        (["--set", "memory-of-feedback=0"], "memory_of_feedback must be"),
+        (["--set", "memory-of-feedback=12h"], "memory-of-feedback is a number of rows"),
+        (["--set", "nu=none"], "give --precision 0.8"),
+        (["--gap", "-1"], "--gap is a number of rows, or a time span"),
+        (["--gap", "soon"], "--gap is a number of rows, or a time span such as 30min"),
+        (["--gap", "30min"], "--gap 30min goes by the clock, and the run had no --time"),
         (["--memory", "soon"], "--memory is a number of examples"),
         (["--memory", "12h"], "memory 12h: memory 12h goes by the clock: the run had no --time"),
         (["--set", "season=day"], "season=day"),
@@ -595,8 +593,9 @@ def test_states_that_cannot_be_replayed(rng, tmp_path) -> None:
 def test_a_report_is_refused_before_anything_is_learned(rng, tmp_path) -> None:
     pytest.importorskip("bokeh", reason="needs bokeh: pip install onkel[report]")
     path = write_rows(tmp_path / "r.csv", rows_of(rng, rows=400))
-    state, out = detect(path, tmp_path / "was")
-    for name in (path, out, state / "r.html", tmp_path / "no" / "r.html"):
+    more = [tmp_path / "incidents", tmp_path / "dead"]
+    state, out = detect(path, tmp_path / "was", "--incidents", more[0], "--dead-letters", more[1])
+    for name in (path, out, *more, state / "r.html", tmp_path / "no" / "r.html"):
         before = name.read_bytes() if name.exists() else None
         assert "--report" in refused(state, "--report", name, code=2)
         assert (name.read_bytes() if name.exists() else None) == before
@@ -610,7 +609,8 @@ def test_incidents_are_the_episodes_of_the_rows_that_were_learned(rng) -> None:
         flags = rng.random(size(500, 5000)) < 0.1
         scores = rng.normal(size=len(flags))
         alerts = [Alert(i, i, float(scores[i]), 0.0) for i in np.flatnonzero(flags).tolist()]
-        assert incidents_of(alerts, gap) == episodes(flags, scores, gap)
+        found = [(e.start, e.end, e.count, e.peak) for e in incidents_of(alerts, gap)]
+        assert found == [(e.start, e.end, e.count, e.peak) for e in episodes(flags, scores, gap)]
         two = sorted([*alerts, *(a._replace(key="k") for a in alerts)], key=lambda a: a.row)
         assert len(incidents_of(two, gap)) == 2 * len(episodes(flags, scores, gap))
 
@@ -636,3 +636,18 @@ def test_a_setting_that_fails_is_named(rng, tmp_path, monkeypatch) -> None:
 
     monkeypatch.setattr("onkel.app.run.session.Session.handle", fail)
     assert "as it was: no" in refused(state, "--nu", 0.5)
+
+
+def test_where_nothing_is_compared_it_says_so(rng, tmp_path) -> None:
+    path = written(tmp_path, rng, rows=600)
+    state, _ = detect(path, tmp_path / "was", "--ignore", "who,word", "--time", "at")
+    assert f"the run has read {600:,} rows" in refused(state, "--since", "600", code=2)
+    found = told_of(state, "--since", "2030-01-01", "--nu", 0.1)
+    assert found["notes"] == ["No row is compared."] and found["settings"][1]["alerts"] == 0
+    found = told_of(state, "--set", "warmup=600", "--set", "warmup=10")
+    (note,) = found["notes"]
+    assert note.startswith("warmup 600: all rows that are compared are of the warm-up")
+    assert note in " ".join(onkel("replay", state, "--warmup", 600).stdout.split())
+    few = write_rows(tmp_path / "few.csv", rng.normal(size=(50, 2)))
+    alone, _ = detect(few, tmp_path / "few")
+    assert told_of(alone)["notes"][0].startswith("All rows that are compared")

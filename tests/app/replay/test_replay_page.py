@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import pairwise
 
@@ -13,7 +14,7 @@ pytest.importorskip("bokeh", reason="needs bokeh: pip install onkel[report]")
 from helpers.runs_of import onkel, write_rows
 
 from onkel.app.replay.compare import Alert, Outcome
-from onkel.app.replay.page import PLACES, _Axis
+from onkel.app.replay.figures import PLACES, Axis
 
 
 def page_of(tmp_path, X, *words, how=(), **more) -> tuple[str, str]:
@@ -40,7 +41,7 @@ def test_numbers_marks_and_words(rng, tmp_path) -> None:
     assert page.count('class="plot"') == 3 and "would have come as well" in page
     assert "<h2>nu 0.001</h2>" in page and "Gone" in page and "<h3>New, the first 10 of" in page
     assert "2026-09-0" in page and "DatetimeTicker" in script and "as it was" in script
-    assert 'scope="row">as it was</th><td>1,500</td>' in page
+    assert 'scope="row">as it was</th><td data-is="rows">1,500</td>' in page
 
 
 def test_names_are_texts_and_not_html(rng, tmp_path) -> None:
@@ -59,10 +60,39 @@ def test_a_run_without_alerts_has_a_page(rng, tmp_path) -> None:
     assert "<h1>Would it have fired?</h1>" in page
 
 
+def test_answers_missed_faults_and_incidents(rng, tmp_path) -> None:
+    X = rng.normal(size=(1500, 3))
+    X[700:704, 1] += [9.0, 4.0, 9.0, 9.0]
+    X[1000] -= 3.5
+    keys = ["<i>p</i>"] * 1500
+    how = ["--nu", 0.05, "--key", "who"]
+    path = write_rows(tmp_path / "rows.csv", X, who=keys)
+    words = ["detect", path, "--state", tmp_path / "s", "-o", tmp_path / "out.jsonl", *how]
+    assert onkel(*words).exit_code == 0
+    faults = [f"{keys[0]}:{row}" for row in (700, 701, 1000)]
+    done = onkel("feedback", tmp_path / "s", *faults, "fault")
+    assert done.exit_code == 0, done.output
+    changes = ["--set", "nu=0.0001,precision=0.9", "--set", "nu=0.04"]
+    found = json.loads(onkel("replay", tmp_path / "s", *changes, "--json").stdout)
+    missed = found["settings"][1]["faults_missed"]
+    assert 0 < missed < 3 and not found["settings"][2]["faults_missed"]
+    page, _ = page_of(tmp_path, X, *changes, who=keys, how=how)
+    assert f"<h3>Faults missed: {missed}</h3>" in page
+    assert page.index("Faults missed") < page.index("<h3>Gone")
+    assert "All 3 answered faults come." in page
+    assert f'<td data-is="faults shown">{3 - missed} of 3</td>' in page
+    assert '<td data-is="promised">0.9</td>' in page and "came after the last row" in page
+    own = found["settings"][0]
+    assert f"as it was: {len(own['largest_incidents'])} of {own['incidents']}" in page
+    assert page.count("<details") == 3 and page.count("<details open>") == 1
+    assert "nu 0.0001, precision 0.9: <b>none</b>" in page
+    assert "<i>" not in page and "&lt;i&gt;p&lt;/i&gt;" in page
+
+
 def test_of_many_alerts_the_rarest_of_each_place_is_drawn(rng) -> None:
     scores = rng.normal(size=20_000)
     alerts = [Alert(i, i, float(s), 0.0) for i, s in enumerate(scores)]
-    axis = _Axis.of([Outcome("", {}, None, 20_000, 0, alerts)])
+    axis = Axis.of([Outcome("", {}, None, 20_000, 0, alerts)])
     found = axis.thinned(alerts)
     assert len(found) <= PLACES and sum(count for _, count in found) == 20_000
     assert min(alert.score for alert, _ in found) == scores.min()

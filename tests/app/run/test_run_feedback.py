@@ -128,7 +128,8 @@ def test_between_two_runs_an_answer_is_what_it_is_in_the_library(rng, tmp_path):
     assert done.exit_code == 0 and again["output"] == "same", done.output
     own, fewer = again["settings"]
     assert own["alerts"] == len(expected) > fewer["alerts"]
-    assert own["answered"]["usual"] == fewer["answered"]["usual"] == {"of": 1, "shown": 1}
+    all_of_one = {"of": 1, "shown": 1, "share": 1.0}
+    assert own["answered"]["usual"] == fewer["answered"]["usual"] == all_of_one
 
 
 def test_an_answer_is_taken_in_even_if_no_row_comes(rng, tmp_path):
