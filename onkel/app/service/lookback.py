@@ -1,0 +1,433 @@
+"""Would other settings have fired? What was kept of a model's past, learned by new models.
+
+Rows are read in pieces and handed to all settings, a thread each, so that memory stays bounded. The
+model that is asked says how far it is, and lends its parameters; it neither learns nor waits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onkel.app.errors import UsageProblem
+from onkel.app.http.problems import Problem, busy
+from onkel.app.notify.messages import iso
+from onkel.app.replay.compare import Alert, Outcome, described
+from onkel.app.replay.since import ACCEPTED, Since
+from onkel.app.service import calls, comparing, feedback, fleets
+from onkel.app.service.archive import Archive, Gone, Piece
+from onkel.app.service.bodies import Entry, Recall
+from onkel.app.service.limits import Limits
+from onkel.app.service.log import Damaged, Record
+from onkel.app.service.recorded import FORGET, Said, Step, Survey, said, steps
+from onkel.app.service.replay import Unreadable, time_of
+from onkel.app.service.slots import Slot
+from onkel.app.service.specs import REFUSALS
+from onkel.fleet import Fleet
+
+Array = NDArray[Any]
+
+AHEAD = 4
+"""Pieces that may wait for the slowest setting."""
+MOST = 500_000
+"""Alerts that are held of all settings together."""
+OFTEN = 1000
+"""Records between two looks at the clock."""
+
+
+# -- where the model stands --------------------------------------------------------------------
+
+
+class Standing(NamedTuple):
+    """How far a model is: what it has learned is what its records say up to here."""
+
+    position: int
+    refused: frozenset[int]
+    """Records of which the log does not say yet that they were refused."""
+    rows: Mapping[Any, int]
+    """That it has learned, by key; of a model without keys by None."""
+
+
+def standing(slot: Slot) -> Standing:
+    """Return how far a model is; called while nothing else is at it."""
+    model = slot.estimator
+    rows = model.rows_by_key() if fleets.is_fleet(model) else {None: time_of(model)}
+    return Standing(slot.position, frozenset(slot.refused), rows)
+
+
+@dataclass(frozen=True)
+class Past:
+    """What was kept of a model, and what it had learned before that."""
+
+    archive: Archive
+    pieces: list[Piece]
+    owner: int
+    standing: Standing
+    survey: Survey
+
+    @classmethod
+    def of(cls, archive: Archive, slot: Slot, now: Standing, watch: Watch) -> Past:
+        """Read what there is once, or say that there is nothing."""
+        pieces, owner = archive.pieces(), slot.spec.id
+        records = watch.over(archive.records(pieces, owner, now.position))
+        survey = Survey.of(records, now.refused, fleets.is_fleet(slot.estimator))
+        if not survey.rows:
+            raise Problem(
+                409, "no_rows", "No row of this model is kept: it has learned none, or they are "
+                "older or more than --archive asks for.",
+            )  # fmt: skip
+        return cls(archive, pieces, owner, now, survey)
+
+    def before(self) -> dict[Any, int]:
+        """Return how many rows were learned before those that are kept, by key."""
+        survey = self.survey
+        if not survey.by_key:
+            return {None: self.standing.rows[None] - survey.learned}
+        found = {
+            key: rows - survey.learned_by_key[key]
+            for key, rows in self.standing.rows.items() if key not in survey.forgotten
+        }  # fmt: skip
+        return {key: rows for key, rows in found.items() if rows}
+
+    def steps(self, first: int, keys: frozenset[Any] | None) -> Iterator[Step]:
+        """Return what the model did, in order."""
+        records = self.archive.records(self.pieces, self.owner, self.standing.position)
+        return steps(records, self.survey.refused, first, keys)
+
+
+class Watch:
+    """Ends what takes too long, or what nobody waits for."""
+
+    def __init__(self, seconds: float, ended: Callable[[], bool]) -> None:
+        self.seconds, self._ended, self._begun = seconds, ended, monotonic()
+
+    def over(self, records: Iterator[Record]) -> Iterator[Record]:
+        """Yield records, and look now and then."""
+        for i, record in enumerate(records):
+            if i % OFTEN == 0:
+                self.check(0, 0)
+            yield record
+
+    def check(self, done: int, rows: int) -> None:
+        """Raise a Problem that says how far it is."""
+        if self._ended():
+            raise busy("ended", "The service ends, or nobody waits for this.")
+        taken = monotonic() - self._begun
+        if taken > self.seconds:
+            whole = f"; all of them would take about {taken * rows / done:,.0f}" if done else ""
+            words = (
+                f"After {self.seconds:g} seconds {done:,} of {rows:,} rows are replayed{whole}. Ask "
+                "for fewer settings or keys, or start onkel serve with a larger --replay-seconds."
+            )
+            extra = {"limit": self.seconds, "done": done, "rows": rows}
+            raise Problem(503, "timeout", words, **extra)
+
+
+# -- from where on -----------------------------------------------------------------------------
+
+
+def since_of(asked: int | str | None) -> Since:
+    """Return from where on alerts are compared, or refuse it."""
+    try:
+        return Since.of(None if asked is None else str(asked))
+    except UsageProblem:
+        words = f"since is {ACCEPTED}; got {str(asked)[:80]!r}."
+        raise Problem(422, "bad_field", words, "since") from None
+
+
+def settled(since: Since, first: int, survey: Survey) -> Since:
+    """Return the same with the last row known; refuse what lies before or behind the rows."""
+    last = first + survey.rows - 1
+    if since.by_clock:
+        return _by_clock(since, first, survey)
+    if since.row > last:
+        raise _nothing(since, f"the last row is row {last:,}")
+    if since.text is not None and since.row < first:
+        raise _gone(since, f"row {first:,}")
+    return since
+
+
+def _by_clock(since: Since, first: int, survey: Survey) -> Since:
+    if math.isinf(survey.end):
+        words = (
+            "When these rows came is not known: they were learned without --archive. Give the "
+            "number of a row."
+        )
+        raise Problem(422, "bad_field", words, "since")
+    if since.time is not None and since.time > survey.end:
+        raise _nothing(since, f"the last row is of {moment(survey.end)}")
+    if since.time is not None and first and since.time < survey.begin:
+        raise _gone(since, moment(survey.begin))
+    return since.settled(survey.end)
+
+
+def _nothing(since: Since, words: str) -> Problem:
+    return Problem(422, "bad_field", f"There is no row since {since.text}: {words}.", "since")
+
+
+def _gone(since: Since, begins: str) -> Problem:
+    words = (
+        f"since {since.text}: what is kept of this model begins with {begins}. Ask since then, or "
+        "leave since out for all that is kept."
+    )
+    return Problem(422, "bad_field", words, "since")
+
+
+def moment(seconds: float) -> str:
+    """Return a time as people read it; seconds that no calendar has as they are.
+
+    Examples
+    --------
+    >>> moment(1700000000.5), moment(-float("inf"))
+    ('2023-11-14T22:13:20.500Z', 'a time that is not known')
+    """
+    if math.isinf(seconds):
+        return "a time that is not known"
+    with suppress(OverflowError, ValueError, OSError):
+        return iso(seconds)
+    return f"{seconds:.17g}"
+
+
+# -- one setting -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class View:
+    """What is compared, the same for all settings."""
+
+    since: Since
+    keys: frozenset[Any] | None
+    names: list[str] | None
+    before: Mapping[Any, int]
+    """Rows that the model had learned before the first one, by key."""
+    most: int
+    """Alerts of one setting."""
+
+
+class Lane:
+    """A new model of one setting, and its alerts."""
+
+    def __init__(self, name: str, changed: dict[str, Any], model: Any, view: View) -> None:
+        self.name, self.changed, self.model, self.view = name, changed, model, view
+        self.keyed = isinstance(model, Fleet)
+        self.by_clock = comparing.by_clock(model)
+        self.alerts: list[Alert] = []
+        self.rows = self.warming = 0
+        self.answered: dict[Any, set[int]] = {}
+        """Alerts that were answered, as far as it is asked which of these were passed."""
+        self.passed: set[tuple[Any, int]] = set()
+
+    def handle(self, step: Step, X: Any) -> None:
+        """Do what the model did."""
+        if step.learns:
+            self._learn(step, X)
+        elif step.entry.op == FORGET:
+            fleets.forget(self.model, step.entry.keys or [])
+        else:
+            for one in said(step.entry):
+                self._hear(one)
+
+    def _hear(self, one: Said) -> None:
+        """Take an answer in, where this setting has the alert."""
+        number = one.id - self.view.before.get(one.key, 0)
+        entry = Entry(feedback.OP, 0, alerts=[str(number)], answers=[one.answer])
+        entry.keys = None if one.key is None else [one.key]
+        if number >= 0:
+            with suppress(Problem):
+                feedback.applied(self.model, entry, 0)
+
+    def _learn(self, step: Step, X: Any) -> None:
+        entry, names = step.entry, self.view.names
+        weight = None if entry.sample_weight is None else np.asarray(entry.sample_weight)
+        times = step.times if self.by_clock else None
+        try:
+            found = comparing.judged(self.model, X, names, entry.keys, times, weight)
+        except REFUSALS as error:
+            words = f"{self.name}, at rows {step.rows[0]:,} to {step.rows[-1]:,}: {error}"
+            raise Problem(422, "refused", words[:2000], "settings") from error
+        inside = self.view.since.holds(step.rows, step.times) & self._wanted(entry.keys)
+        self.rows += int(np.count_nonzero(inside))
+        self.warming += int(np.count_nonzero(inside & found.warming))
+        if self.answered:
+            self._pass(entry.keys, found.age, inside)
+        self.alerts += [
+            self._alert(step, found, i) for i in np.flatnonzero(inside & found.alert).tolist()
+        ]
+        if len(self.alerts) > self.view.most:
+            words = (
+                f"{self.name}: more than {self.view.most:,} alerts, which are too many to be "
+                "compared. Ask for a later since, for fewer settings, or for lower rates."
+            )
+            raise Problem(422, "too_many_alerts", words, "settings", limit=self.view.most)
+
+    def _wanted(self, keys: Sequence[Any] | None) -> Any:
+        if self.view.keys is None or keys is None:
+            return True
+        return np.array([key in self.view.keys for key in keys], bool)
+
+    def _alert(self, step: Step, found: comparing.Judged, i: int) -> Alert:
+        entry, when = step.entry, float(step.times[i])
+        key = None if entry.keys is None else entry.keys[i]
+        score = float(found.score[i])
+        told = moment(when) if entry.time is None and math.isfinite(when) else None
+        return Alert(
+            int(step.rows[i]), int(found.age[i]) + self.view.before.get(key, 0), score,
+            float(found.limit[i]), math.exp(score) if found.tells_p else None,
+            told if entry.time is None else entry.time[i], when,
+            None if key is None else str(key),
+        )  # fmt: skip
+
+    def _pass(self, keys: Sequence[Any] | None, ages: Array, inside: Any) -> None:
+        """Note which alerts that were answered are among the rows that are compared."""
+        before = self.view.before
+        for i in np.flatnonzero(inside).tolist():
+            key = None if keys is None else keys[i]
+            if key in self.answered:
+                number = int(ages[i]) + before.get(key, 0)
+                if number in self.answered[key]:
+                    self.passed.add((key, number))
+
+    def outcome(self) -> Outcome:
+        """Return what came of all rows."""
+        own = self.model.estimator if self.keyed else self.model
+        return Outcome(self.name, self.changed, own.nu, self.rows, self.warming, self.alerts)
+
+
+# -- all of them -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Lookback:
+    """Settings that are to be compared over what was kept of a model."""
+
+    slot: Slot
+    asked: Recall
+    limits: Limits
+    archive: Archive
+
+    def run(self, now: Standing, ended: Callable[[], bool]) -> dict[str, Any]:
+        """Return what each setting makes of the rows, or a refusal; `ended`: nobody waits."""
+        model, asked = self.slot.estimator, self.asked
+        comparing.check(model, asked.settings, asked.gap)
+        since, keys = since_of(asked.since), self._keys()
+        every = comparing.models_of(model, asked.settings, self.limits)
+        watch = Watch(self.limits.replay_seconds, ended)
+        try:
+            with self.archive.held():
+                past = Past.of(self.archive, self.slot, now, watch)
+                return self._compared(past, since, keys, every, watch)
+        except Damaged as error:
+            raise Problem(409, "archive_damaged", str(error)) from error
+        except Unreadable as error:
+            words = f"The archive of this model cannot be read: {error}."
+            raise Problem(409, "archive_damaged", words) from error
+        except Gone as error:
+            raise busy("archive_gone", f"{error} Ask again.") from error
+
+    def _keys(self) -> frozenset[Any] | None:
+        if self.asked.keys is None:
+            return None
+        if not fleets.is_fleet(self.slot.estimator):
+            raise Problem(422, "bad_field", "This model has no keys: leave keys out.", "keys")
+        if not self.asked.keys:
+            raise Problem(422, "bad_field", "keys names no key; leave it out for all.", "keys")
+        return frozenset(self.asked.keys)
+
+    def _compared(
+        self, past: Past, since: Since, keys: frozenset[Any] | None,
+        every: Sequence[tuple[str, dict[str, Any], Any]], watch: Watch,
+    ) -> dict[str, Any]:  # fmt: skip
+        survey, before = past.survey, past.before()
+        first, span = sum(before.values()), since.span is not None
+        for key in () if keys is None else keys:
+            if key not in survey.learned_by_key and key not in survey.forgotten:
+                words = f"No row of the key {key!r:.80} is kept."
+                raise Problem(422, "bad_field", words, "keys")
+        since = settled(since, first, survey)
+        view = View(since, keys, self.slot.spec.features, before, MOST // len(every))
+        lanes = [Lane(*one, view) for one in every]
+        for one in survey.answers:
+            lanes[0].answered.setdefault(one.key, set()).add(one.id)
+        shared = getattr(self.slot.estimator, "share", False)
+        todo = past.steps(first, None if shared else keys)
+        self._hand_out(todo, lanes, lambda row: watch.check(row - first, survey.rows))
+        outcomes = [lane.outcome() for lane in lanes]
+        answers = {
+            _id(o.key, o.id): o.answer for o in survey.answers if (o.key, o.id) in lanes[0].passed
+        }
+        return {
+            "rows": survey.rows, "from_row": first,
+            "from_time": None if math.isinf(survey.begin) else moment(survey.begin),
+            "since": since.text, "keys": self.asked.keys, "gap": self.asked.gap,
+            "notes": notes(past, first, since, lanes[0], span),
+            "settings": described(outcomes, self.asked.gap, answers),
+        }  # fmt: skip
+
+    def _hand_out(
+        self, todo: Iterator[Step], lanes: Sequence[Lane], check: Callable[[int], None]
+    ) -> None:
+        """Let all settings do what the model did; `check` is told the rows that are handed out."""
+        pools = [ThreadPoolExecutor(1, f"onkel-replay-{i}") for i in range(len(lanes))]
+        waiting: deque[list[Future[None]]] = deque()
+        try:
+            for step in todo:
+                X = self._encoded(step)
+                each = zip(pools, lanes, strict=True)
+                waiting.append([pool.submit(lane.handle, step, X) for pool, lane in each])
+                _wait(waiting, AHEAD)
+                if step.learns:
+                    check(int(step.rows[-1]) + 1)
+            _wait(waiting, 0)
+        finally:
+            for pool in pools:
+                pool.shutdown(cancel_futures=True)
+
+    def _encoded(self, step: Step) -> Any:
+        """Return rows as models take them."""
+        if not step.learns:
+            return None
+        return calls.rows_of(self.slot.estimator, step.entry, self.slot.spec.features)
+
+
+def _wait(waiting: deque[list[Future[None]]], most: int) -> None:
+    while len(waiting) > most:
+        for future in waiting.popleft():
+            future.result()
+
+
+def _id(key: Any, number: int) -> str:
+    """Return what an alert is called."""
+    return str(number) if key is None else f"{key}:{number}"
+
+
+def notes(past: Past, first: int, since: Since, own: Lane, span: bool) -> list[str]:
+    """Return what there is to be known of the rows, in words."""
+    survey, found = past.survey, []
+    if first:
+        each = " of each key" if own.keyed else ""
+        found.append(
+            f"The model had learned {first:,} rows before the first one that is kept "
+            f"({moment(survey.begin)}). New models begin there: they know nothing of what was "
+            f"before, and show no alert in the rows of their warm-up{each}. So alerts may differ "
+            "from those that the model had."
+        )
+    if span and first and since.time is not None and since.time < survey.begin:
+        found.append(
+            f"{since.text} before the last row is more than is kept: all of it is compared."
+        )
+    if since.by_clock and math.isinf(survey.begin):
+        found.append("Rows that were learned without --archive are not compared: when they came is "
+                     "not known.")  # fmt: skip
+    early = sum(one.id < past.before().get(one.key, 0) for one in survey.answers)
+    if early:
+        found.append(f"{early:,} answers are to alerts before that row, which no setting has.")
+    return found
