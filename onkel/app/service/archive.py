@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -134,6 +134,13 @@ class Archive:
         """Return what is not as it should be, in words."""
         return [*self._troubles.values()]
 
+    def about(self) -> dict[str, Any] | None:
+        """Return what there is, JSON-ready; None where nothing is to be kept."""
+        if self.keep is None:
+            return None
+        oldest = None if self.oldest is None else iso(self.oldest)
+        return {"keep": self.keep.text, "bytes": self.bytes, "oldest": oldest}
+
     # -- keeping -------------------------------------------------------------------------------
 
     def take(self, needed: int) -> None:
@@ -173,14 +180,21 @@ class Archive:
             return
         self._looked = time.monotonic()
         with self._guard:
-            kept = self._sized()
-            size, now = sum(bytes for _, bytes, _ in kept), time.time()
-            while kept and not self._readers and self._too_much(size, now - kept[0][2]):
-                if not self._removed(kept[0][0]):
-                    break
-                size -= kept.pop(0)[1]
-            self.bytes = size
-            self.oldest = self._since(kept[0]) if kept else None
+            try:
+                self._tidy()
+                self._troubles.pop("looking", None)
+            except OSError as error:
+                self._trouble("looking", f"{self.folder} cannot be looked at ({error}).")
+
+    def _tidy(self) -> None:
+        kept = self._sized()
+        size, now = sum(bytes for _, bytes, _ in kept), time.time()
+        while kept and not self._readers and self._too_much(size, now - kept[0][2]):
+            if not self._removed(kept[0][0]):
+                break
+            size -= kept.pop(0)[1]
+        self.bytes = size
+        self.oldest = self._since(kept[0]) if kept else None
 
     def _too_much(self, size: float, age: float) -> bool:
         assert self.keep is not None
@@ -295,7 +309,7 @@ class Archive:
             Where the disk was full, and a file went.
         """
         done = 0
-        for piece in pieces:
+        for piece in (p for p in pieces if p.first <= upto):
             for record in self._records(piece, owner, min(piece.end, upto + 1)):
                 if record.position > done:
                     yield record

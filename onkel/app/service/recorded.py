@@ -83,19 +83,21 @@ class Survey:
         """Return what some records hold; `refused` are those of which the log does not say so."""
         found = cls(by_key)
         for record in records:
-            found._add(record.position, entry_of(record))
+            found.add(record.position, entry_of(record))
         found.refused.update(refused)
-        found._decide(math.inf)
+        found.decide(math.inf)
         return found
 
-    def _add(self, position: int, entry: Entry) -> None:
+    def add(self, position: int, entry: Entry) -> None:
+        """Take a record in; it counts as soon as one tells that it was not refused."""
         self.refused.update(entry.refused or ())
-        self._decide(entry.decided)
+        self.decide(entry.decided)
         rows = entry.count if entry.op in LEARNING else 0
         entry.numbers, entry.texts, entry.cells, entry.file = b"", None, None, b""
         self._open.append(_Brief(position, entry, rows))
 
-    def _decide(self, upto: float) -> None:
+    def decide(self, upto: float) -> None:
+        """Count the records up to a position: which of them were refused is known."""
         while self._open and self._open[0].position <= upto:
             brief = self._open.popleft()
             if brief.position not in self.refused:

@@ -26,6 +26,7 @@ from onkel.app.service import (
     comparing,
     feedback,
     fleets,
+    kept,
     lookback,
     metrics,
     pending,
@@ -104,6 +105,7 @@ class Api:
             "status": "degraded" if trouble else "ok", "version": __version__,
             "models": len(engine.slots()), "waiting": engine.waiting,
             "aside": [one.spec.name for one in aside], "trouble": trouble,
+            "archive": engine.state.archive.about(),
         }  # fmt: skip
         return _json(found)
 
@@ -257,7 +259,7 @@ class Api:
             )
             raise Problem(409, "no_archive", words, "X")
         ready = lookback.Lookback(slot, asked, self.limits, archive)
-        now = await self._wait(self.engine.ask(slot, lambda est: lookback.standing(slot)))
+        now = await self._wait(self.engine.ask(slot, lambda est: kept.standing(slot)))
         work = asyncio.ensure_future(self._apart(lambda: ready.run(now, gone.is_set)))
         try:
             while not (await asyncio.wait([work], timeout=0.5))[0]:
