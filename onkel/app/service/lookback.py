@@ -252,16 +252,22 @@ def _id(key: Any, number: int) -> str:
     return str(number) if key is None else f"{key}:{number}"
 
 
+def _warmup(own: Lane) -> str:
+    """Return what the warm-up of new models costs, in words."""
+    if own.keyed:
+        return "during the warm-up of each key"
+    return f"in their warm-up ({own.model.warmup_:,} rows with the model's own settings)"
+
+
 def notes(past: Past, first: int, since: Since, own: Lane, span: bool) -> list[str]:
     """Return what there is to be known of the rows, in words."""
     survey, found = past.survey, []
     if first:
-        each = " of each key" if own.keyed else ""
         found.append(
             f"The model had learned {first:,} rows before the first one that is kept "
             f"({moment(survey.begin)}). New models begin there: they know nothing of what was "
-            f"before, and show no alert in the rows of their warm-up{each}. So alerts may differ "
-            "from those that the model had."
+            f"before, and {_warmup(own)} show no alert. So alerts may differ from those that the "
+            "model had."
         )
     if span and first and since.time is not None and since.time < survey.begin:
         found.append(

@@ -118,7 +118,7 @@ def test_every_record_is_in_one_place(tmp_path, needed) -> None:
 
 def test_a_kill_at_any_point_of_moving_loses_and_doubles_nothing(tmp_path, monkeypatch) -> None:
     """The folder is copied before each step that changes it, and is taken up again there."""
-    log, archive = parts(tmp_path / "s")
+    _, archive = parts(tmp_path / "s")
     copies: list[Path] = []
 
     def watched(module, name):
@@ -158,7 +158,7 @@ def test_a_file_in_both_places_is_read_once(tmp_path) -> None:
 
 
 def test_behind_a_gap_it_begins_anew(tmp_path) -> None:
-    log, archive = parts(tmp_path)
+    _, archive = parts(tmp_path)
     archive.take(13)
     (archive.folder / f"{4:020d}-{7:020d}.log").unlink()
     assert kept(archive, 2) == [8, 11, 14]
@@ -190,7 +190,7 @@ def test_the_oldest_goes_first_where_there_are_more_bytes(tmp_path) -> None:
         archive.keep = Keep("", bytes=room)
         archive.tidy()
         assert len(names(archive.folder)) == left and archive.bytes == left * size
-    assert archive.oldest is None and [r.position for r in Log(log.folder).recover(13)][0] == 13
+    assert archive.oldest is None and next(Log(log.folder).recover(13)).position == 13
 
 
 def test_nothing_goes_while_it_is_read(tmp_path) -> None:

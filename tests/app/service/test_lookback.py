@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import os
@@ -241,7 +242,9 @@ def answered(client, name, X, rng, keys=None, engine=None, usual=True):
         had, open_ = had + new, open_ + new
         if len(open_) > 4:
             some, open_ = open_[:3], open_[3:]
-            told = [{"id": id, "answer": "usual" if usual and row % 3 else "fault"} for row, id in some]
+            told = [
+                {"id": id, "answer": "usual" if usual and row % 3 else "fault"} for row, id in some
+            ]
             for one, (row, id) in zip(told, some, strict=True):
                 if keys is not None:
                     one["key"] = keys[row]
@@ -271,9 +274,10 @@ def hears(setting, X, answers, places, keys=None):
             at = row
         if id is None:
             continue
-        model = fleet if keys is None else fleet[key] if key in fleet else None
-        if model is not None and id in {a["id"] for a in model.alerts_}:
-            fleet.feedback(id, answer) if keys is None else fleet.feedback(key, id, answer)
+        if keys is None and id in {a["id"] for a in fleet.alerts_}:
+            fleet.feedback(id, answer)
+        elif keys is not None and key in fleet and id in {a["id"] for a in fleet[key].alerts_}:
+            fleet.feedback(key, id, answer)
     return np.flatnonzero(found).tolist()
 
 
@@ -389,7 +393,7 @@ def test_another_model_of_the_name_has_none_of_its_rows(one, rng) -> None:
 
 
 def test_a_model_set_aside_and_a_tail_double_nothing(tmp_path, rng, outcomes, monkeypatch) -> None:
-    """A model that cannot be saved lives on in its own part of the log, which is in the archive, too."""
+    """A model that cannot be saved lives on in its part of the log; the archive has that, too."""
     with served(tmp_path / "s", archive=LONG) as one:
         client, X = one.client, rows(rng, 900)
         client.ok("POST", "/models", {"name": "d", "kind": "Detector", "parameters": OWN})
@@ -418,7 +422,7 @@ def test_without_an_archive_the_option_is_named(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("body", "status", "field", "said"),
     [
-        ({"since": "2999-01-01"}, 422, "since", "There is no row since 2999-01-01: the last row is of"),
+        ({"since": "2999-01-01"}, 422, "since", "no row since 2999-01-01: the last row is of"),
         ({"since": 100}, 422, "since", "the last row is row 99"),
         ({"since": "soon"}, 422, "since", "since is a time span"),
         ({"since": -1}, 422, "since", "since is a time span"),
@@ -564,10 +568,8 @@ def test_a_service_that_ends_waits_for_no_replay(tmp_path, rng, monkeypatch) -> 
 
 
 def _try(client):
-    try:
+    with contextlib.suppress(OSError):
         client.send("POST", "/models/d/replay", {})
-    except OSError:
-        pass
 
 
 # -- what is told ------------------------------------------------------------------------------
