@@ -126,6 +126,7 @@ class Archive:
         self._guard = threading.RLock()
         if keep is not None:
             log.make_room = self.make_room
+            sync_folder(folder.parent)
         elif self._archived():
             words = "%s holds rows that an earlier --archive has kept: none come, and none go"
             _LOG.warning(words, folder)
@@ -336,4 +337,6 @@ class Archive:
                     continue
                 except OSError as error:
                     raise Damaged(f"{path} cannot be read ({error}).") from error
-        raise Gone(f"{piece.path.name} went while it was read: the disk is full.")
+        raise Gone(
+            f"{piece.path.name} went while it was read: the disk is full, or somebody took it."
+        )

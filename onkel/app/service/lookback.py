@@ -118,10 +118,10 @@ class Lane:
         return np.array([key in self.view.keys for key in keys], bool)
 
     def _alert(self, step: Step, found: comparing.Judged, i: int) -> Alert:
-        entry, when = step.entry, float(step.times[i])
+        entry, score = step.entry, float(found.score[i])
         key = None if entry.keys is None else entry.keys[i]
-        score = float(found.score[i])
-        told = moment(when) if entry.time is None and math.isfinite(when) else None
+        when = float(step.times[i]) if math.isfinite(step.times[i]) else None
+        told = None if when is None else moment(when)
         return Alert(
             int(step.rows[i]), int(found.age[i]) + self.view.before.get(key, 0), score,
             float(found.limit[i]), math.exp(score) if found.tells_p else None,
@@ -131,11 +131,13 @@ class Lane:
 
     def _pass(self, keys: Sequence[Any] | None, ages: Array, inside: Any) -> None:
         """Note which alerts that were answered are among the rows that are compared."""
-        before = self.view.before
+        if keys is None:
+            numbers = (ages[inside] + self.view.before.get(None, 0)).tolist()
+            self.passed.update((None, n) for n in self.answered[None].intersection(numbers))
+            return
         for i in np.flatnonzero(inside).tolist():
-            key = None if keys is None else keys[i]
-            if key in self.answered:
-                number = int(ages[i]) + before.get(key, 0)
+            if (key := keys[i]) in self.answered:
+                number = int(ages[i]) + self.view.before.get(key, 0)
                 if number in self.answered[key]:
                     self.passed.add((key, number))
 
@@ -171,7 +173,11 @@ class Lookback:
         except Damaged as error:
             raise Problem(409, "archive_damaged", str(error)) from error
         except Unreadable as error:
-            words = f"The archive of this model cannot be read: {error}."
+            words = (
+                f"What was kept of this model cannot be read: {error}. Files of archive/ are named "
+                "by the records in them: move the one with this record away, with all older ones. "
+                "A replay then begins behind it."
+            )
             raise Problem(409, "archive_damaged", words) from error
         except Gone as error:
             raise busy("archive_gone", f"{error} Ask again.") from error
@@ -254,9 +260,12 @@ def _id(key: Any, number: int) -> str:
 
 def _warmup(own: Lane) -> str:
     """Return what the warm-up of new models costs, in words."""
+    if getattr(own.model, "share", False):
+        return ""
     if own.keyed:
-        return "during the warm-up of each key"
-    return f"in their warm-up ({own.model.warmup_:,} rows with the model's own settings)"
+        return ", and show no alert during the warm-up of each key"
+    rows = own.model.warmup_
+    return f", and show no alert in their warm-up ({rows:,} rows with the model's own settings)"
 
 
 def notes(past: Past, first: int, since: Since, own: Lane, span: bool) -> list[str]:
@@ -266,8 +275,7 @@ def notes(past: Past, first: int, since: Since, own: Lane, span: bool) -> list[s
         found.append(
             f"The model had learned {first:,} rows before the first one that is kept "
             f"({moment(survey.begin)}). New models begin there: they know nothing of what was "
-            f"before, and {_warmup(own)} show no alert. So alerts may differ from those that the "
-            "model had."
+            f"before{_warmup(own)}. So alerts may differ from those that the model had."
         )
     if span and first and since.time is not None and since.time < survey.begin:
         found.append(

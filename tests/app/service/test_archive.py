@@ -7,6 +7,8 @@ import io
 import os
 import shutil
 import stat
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -37,6 +39,12 @@ def test_what_can_be_asked_for() -> None:
     both = Keep.of("2 GiB, 12h")
     assert (both.seconds, both.bytes) == (43200.0, 2**31)
     assert Keep.of("500MB").seconds == float("inf")
+
+
+def test_the_command_says_what_it_takes(tmp_path) -> None:
+    words = ["serve", "--state", str(tmp_path / "s"), "--port", "0", "--archive", "soon"]
+    done = subprocess.run([sys.executable, "-m", "onkel.app", *words], capture_output=True)
+    assert done.returncode == 2 and b"--archive is a time span, a size" in done.stderr
 
 
 # -- records of one owner ----------------------------------------------------------------------

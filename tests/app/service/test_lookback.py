@@ -9,6 +9,7 @@ import os
 import shutil
 import threading
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from onkel import Detector, Fleet, NoveltyDetector, rules
 from onkel.alerting import episodes
 from onkel.app.service import calls, kept, lookback, recorded
 from onkel.app.service.archive import Keep
+from onkel.app.service.bodies import Entry, Recall
 
 OWN = {"nu": 0.05, "terms": 50, "warmup": 40}
 OTHER = {"nu": 0.01}
@@ -501,6 +503,25 @@ def test_it_ends_in_time_and_says_how_far_it_came(tmp_path, rng, monkeypatch) ->
         assert b"--replay-seconds" in data and b"about 220" in data
 
 
+def test_memory_does_not_grow_with_what_is_kept(tmp_path, rng) -> None:
+    """Four times the rows, in as large requests: the same peak, but for the alerts."""
+    with served(tmp_path / "s", archive=LONG) as one:
+        one.client.ok("POST", "/models", {"name": "d", "kind": "Detector", "parameters": OTHER})
+        slot, peaks = one.engine.slot("d"), []
+        asked = lookback.Lookback(slot, Recall(), one.engine.limits, one.engine.state.archive)
+        for parts in (10, 30):
+            for _ in range(parts):
+                X = rng.normal(size=(4000, 8))
+                entry = Entry("learn", slot.spec.id, width=8, numbers=X.tobytes())
+                one.engine.change(entry).result()
+            tracemalloc.start()
+            found = asked.run(kept.standing(slot), lambda: False)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+        assert found["rows"] == 160_000 and 160_000 * 64 > 10**7
+        assert peaks[1] < 1.3 * peaks[0] + 400 * found["settings"][0]["alerts"], peaks
+
+
 def test_it_holds_up_nobody_and_ends_with_who_asked(tmp_path, rng, monkeypatch) -> None:
     with served(tmp_path / "s", archive=LONG) as one:
         client, begun, go_on = one.client, threading.Event(), threading.Event()
@@ -543,6 +564,20 @@ def test_it_holds_up_nobody_and_ends_with_who_asked(tmp_path, rng, monkeypatch) 
         while client.send("POST", "/models/d/replay", {})[0] == 503:
             assert time.monotonic() < deadline
             time.sleep(0.05)
+
+
+def test_it_may_take_longer_than_other_requests(tmp_path, rng, monkeypatch) -> None:
+    plain = lookback.Lookback.run
+
+    def slow(self, now, ended):
+        time.sleep(2.5)
+        return plain(self, now, ended)
+
+    monkeypatch.setattr(lookback.Lookback, "run", slow)
+    with served(tmp_path / "s", archive=LONG, seconds=1.0) as one:
+        one.client.ok("POST", "/models", {"name": "d", "kind": "Detector", "parameters": OWN})
+        one.client.ok("POST", "/models/d/learn", {"X": rows(rng, 100).tolist()})
+        assert one.client.ok("POST", "/models/d/replay", {})["rows"] == 100
 
 
 def test_a_service_that_ends_waits_for_no_replay(tmp_path, rng, monkeypatch) -> None:
