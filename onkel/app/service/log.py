@@ -287,13 +287,14 @@ class Log:
         if self._failed:
             raise Stopped(self._failed)
         data, first = frame(self.next, records), self.next
-        try:
-            _write(self._file, data)
-        except OSError as error:
-            self._undo()
-            if not self._failed and self.make_room(error):
-                return self.append(records)
-            raise
+        while True:
+            try:
+                _write(self._file, data)
+                break
+            except OSError as error:
+                self._undo()
+                if self._failed or not self.make_room(error):
+                    raise
         try:
             os.fdatasync(self._file)
         except OSError as error:  # what is on the disk now is unknown: no more promises

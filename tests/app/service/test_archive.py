@@ -319,6 +319,24 @@ def test_learning_goes_before_what_is_kept_of_it(tmp_path, rng, monkeypatch) -> 
     again.close()
 
 
+def test_a_disk_may_stay_full_for_long(tmp_path, monkeypatch) -> None:
+    log, plain, tries = Log(tmp_path), os.write, []
+    assert [*log.recover(1)] == []
+    log.make_room = lambda error: error.errno == errno.ENOSPC
+
+    def write(file, data):
+        tries.append(len(data))
+        if len(tries) < 3000:
+            plain(file, bytes(data)[:5])  # a part of it is there
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return plain(file, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("onkel.app.service.log.os.write", write)
+        assert log.append([(1, b"one")]) == 1
+    assert [r.body for r in Log(tmp_path).recover(1)] == [b"one"]
+
+
 def test_without_an_archive_a_full_disk_refuses_as_ever(tmp_path, rng, monkeypatch) -> None:
     engine = Engine(tmp_path / "s")
     make(engine)
