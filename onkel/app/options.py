@@ -410,6 +410,7 @@ _LIMITS: dict[str, tuple[type, str]] = {
         float,
         "For a request to arrive, for its answer, and for that to be taken: 30 each.",
     ),
+    "replay-seconds": (float, "For a replay of the rows that were kept (--archive): 300."),
     "models": (int, "Models in all: 256."),
     "model-bytes": (int, "Bytes of a model and its names; beyond, it learns no more: 256 MiB."),
     "keys": (int, "Keys of one model that has such: 1000000."),
@@ -426,6 +427,9 @@ serve_options: list[Wrap] = [
             help="Models are saved when the log has grown so large (64 MiB),"),
     _option(STATE, "--snapshot-seconds", type=click.FloatRange(0.1), default=300.0, metavar="S",
             help="or so old (300): a restart has that much to do again."),
+    _option(STATE, "--archive", metavar="DURATION|BYTES",
+            help="Keep what detectors learn for so long (30d), up to so many bytes (2GB), or both "
+            "(30d,2GB): /models/NAME/replay then runs other settings over it."),
     _option("Address", "--host", default="127.0.0.1", show_default=True,
             help="An address that other machines can reach needs a token."),
     _option("Address", "--port", type=click.IntRange(0, 65535), default=8421, show_default=True,

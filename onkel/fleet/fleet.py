@@ -433,6 +433,21 @@ class Fleet(Locked):
             self._total = int(self._store.counts(self._keys.taken())["t"].sum())
         return self._total or 0
 
+    @locked
+    def rows_by_key(self) -> dict[Key, int]:
+        """Return how many rows each key has learned.
+
+        Examples
+        --------
+        >>> from onkel import Detector
+        >>> Fleet(Detector()).partial_fit(["a", "b", "a"], [[1.0], [2.0], [3.0]]).rows_by_key()
+        {'a': 2, 'b': 1}
+        """
+        if self._store is None:
+            return {}
+        rows = self._store.counts(self._keys.taken())["t"]
+        return dict(zip(self.keys(), map(int, rows.tolist()), strict=True))
+
     @property
     @locked
     def n_terms_(self) -> int:

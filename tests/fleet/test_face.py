@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -222,3 +223,20 @@ def test_a_call_that_breaks_leaves_nothing_for_the_next_key(name, share, rng, mo
     fleet.partial_fit(["other"] * 2, X[:2], None if y is None else y[:2])
     single = Fleet(estimator).partial_fit(["other"] * 2, X[:2], None if y is None else y[:2])
     assert files.dumps(fleet["other"]) == files.dumps(single["other"])
+
+
+@pytest.mark.parametrize("how", [{}, {"share": True}, {"memory": 20_000}])
+def test_rows_by_key_are_those_that_each_key_has_learned(rng, how):
+    fleet, counted = Fleet(Detector(terms=20), **how), Counter()
+    assert fleet.rows_by_key() == {}
+    for _ in range(5):
+        keys, X, _ = rows_of(rng, rows=300, keys=40)
+        weight = rng.integers(0, 2, len(keys)).astype(float)
+        fleet.partial_fit(keys, X, sample_weight=weight)
+        counted.update(dict.fromkeys(keys.tolist(), 0))
+        counted.update(key for key, w in zip(keys.tolist(), weight, strict=True) if w)
+        fleet.drop(keys[0])
+        del counted[keys[0]]
+    found = fleet.rows_by_key()
+    assert found == counted == {key: fleet[key].t_ for key in found}
+    assert sum(found.values()) == fleet.t_

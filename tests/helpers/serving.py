@@ -70,14 +70,18 @@ class Client:
 
 @contextmanager
 def served(
-    state: Path, token: str | None = None, delivery: Any = None, **options: Any
+    state: Path,
+    token: str | None = None,
+    delivery: Any = None,
+    archive: Any = None,
+    **options: Any,
 ) -> Iterator[Any]:
     """A service in a thread; its ``url``, ``engine`` and ``client`` are there."""
     from onkel.app.service.engine import Engine
     from onkel.app.service.limits import Limits
     from onkel.app.service.serve import server_of
 
-    engine = Engine(state, Limits(**options), delivery=delivery)
+    engine = Engine(state, Limits(**options), delivery=delivery, archive=archive)
     service = server_of(engine, "127.0.0.1", 0, token)
     ready = threading.Event()
     thread = threading.Thread(target=service.run, args=(lambda url: ready.set(),))

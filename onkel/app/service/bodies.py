@@ -131,6 +131,16 @@ class Replay(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call-a
     """Alerts at most so many rows apart are one incident."""
 
 
+class Recall(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call-arg, unused-ignore]
+    """Settings that are compared over the rows that were kept, from where on, of which keys."""
+
+    settings: list[dict[str, Any]] = []
+    since: Whole | str | None = None
+    """A time span before the last row ("30d"), a date, or a row's number; None: all of them."""
+    keys: list[Whole | str] | None = None
+    gap: Whole = 20
+
+
 # Most rows are numbers alone, and are read as such first: quicker, and -0 stays what it is.
 
 
@@ -241,7 +251,7 @@ T = TypeVar("T")
 _ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {
     kind: msgspec.json.Decoder(kind)
-    for kind in (Create, Forget, Feedback, Labels, *ANY, *ANY.values())
+    for kind in (Create, Forget, Feedback, Labels, Recall, *ANY, *ANY.values())
 }
 _AT = re.compile(r" - at `(.*)`$")
 _BYTE = re.compile(r"\(byte (\d+)\)")

@@ -5,11 +5,10 @@ The model that is asked lends its parameters, and what its columns are; it neith
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from onkel.app.replay.compare import WAS, Alert, Outcome, described
 from onkel.app.service import calls, fleets
 from onkel.app.service.bodies import Entry
 from onkel.app.service.limits import Limits
+from onkel.app.service.replay import time_of
 from onkel.app.service.slots import Slot
 from onkel.app.service.specs import REFUSALS, values_of
 from onkel.fleet import Fleet
@@ -33,6 +33,78 @@ SETTINGS = 8
 STEP = 1000
 """Rows between two looks at the clock."""
 LONGEST_GAP = 10**9
+
+
+def check(model: Any, settings: Sequence[dict[str, Any]], gap: int) -> None:
+    """Refuse, by its field, what cannot be compared."""
+    if model.task != "novelty":
+        words = f"A replay compares alerts; this model is for {model.task}."
+        raise Problem(409, "no_alerts", words)
+    if not 0 <= gap <= LONGEST_GAP:
+        raise Problem(422, "bad_field", f"gap must be 0 to {LONGEST_GAP}; got {gap}.", "gap")
+    if len(settings) > SETTINGS:
+        words = f"Up to {SETTINGS} settings are compared at once; got {len(settings)}."
+        raise Problem(422, "bad_field", words, "settings", limit=SETTINGS)
+
+
+def models_of(
+    model: Any, settings: Sequence[dict[str, Any]], limits: Limits
+) -> list[tuple[str, dict[str, Any], Any]]:
+    """Return name, changed parameters and a new model of each setting; the model's own first."""
+    memory = max(limits.key_bytes // (len(settings) + 1), 1)
+    own = (WAS, dict[str, Any](), anew(model, {}, "settings", memory))
+    return [own] + [
+        (named(changed), changed, anew(model, changed, f"settings[{i}]", memory))
+        for i, changed in enumerate(settings)
+    ]
+
+
+class Judged(NamedTuple):
+    """What a new model said of rows before it learned them; an array each."""
+
+    score: Array
+    limit: Array
+    alert: Array
+    warming: Array
+    """Whether it was in its warm-up."""
+    age: Array
+    """Rows that it had learned before: those of the key, where there are keys."""
+    tells_p: bool
+
+
+def by_clock(model: Any) -> bool:
+    """Whether a model must be told the times."""
+    return forgets_by_clock(model.estimator if isinstance(model, Fleet) else model)
+
+
+def judged(
+    model: Any, rows: Any, names: list[str] | None, keys: Sequence[Any] | None, times: Any = None,
+    weight: Array | None = None,
+) -> Judged:  # fmt: skip
+    """Let a model judge rows and learn them."""
+    if isinstance(model, Fleet):
+        return _by_key(model, keys or [], rows, names, times, weight)
+    before = time_of(model)
+    X = judge.named(model, rows, names)
+    how: dict[str, Any] = {"sample_weight": weight, "time": times}
+    score, limit, alert = model.predict_then_learn(X, output="judgement", **how).T
+    live = np.ones(len(score), int) if weight is None else (weight > 0).astype(int)
+    age = before + np.cumsum(live) - live
+    return Judged(score, limit, alert > 0, age < model.warmup_, age, bool(model.tells_p))
+
+
+def _by_key(
+    fleet: Fleet, keys: Sequence[Any], rows: Any, names: list[str] | None, times: Any, weight: Any
+) -> Judged:
+    X = rows if names is None or len(fleet) else NamedRows(rows, names)
+    found = fleet.predict_then_learn(
+        keys, X, None, times, output="verdict", sample_weight=weight
+    ).T  # fmt: skip
+    own = fleet.estimator
+    warmup = own.warmup_of(rows.shape[1]) if hasattr(own, "warmup_of") else int(own.warmup)
+    warming = np.zeros(found.shape[1], bool) if fleet.share else found[4] < warmup
+    age = found[4].astype(int)
+    return Judged(found[0], found[1], found[2] > 0, warming, age, bool(own.tells_p))
 
 
 @dataclass(frozen=True)
@@ -52,25 +124,10 @@ class Trial:
         cls, slot: Slot, entry: Entry, settings: Sequence[dict[str, Any]], gap: int, limits: Limits
     ) -> Trial:
         """Return what is to be run, or refuse it by its field."""
-        model = slot.estimator
-        if model.task != "novelty":
-            words = f"A replay compares alerts; this model is for {model.task}."
-            raise Problem(409, "no_alerts", words)
-        if not 0 <= gap <= LONGEST_GAP:
-            raise Problem(422, "bad_field", f"gap must be 0 to {LONGEST_GAP}; got {gap}.", "gap")
-        if len(settings) > SETTINGS:
-            words = f"Up to {SETTINGS} settings are compared at once; got {len(settings)}."
-            raise Problem(422, "bad_field", words, "settings", limit=SETTINGS)
-        memory = max(limits.key_bytes // (len(settings) + 1), 1)
-        every: list[tuple[str, dict[str, Any], Any]] = [
-            (WAS, {}, anew(model, {}, "settings", memory))
-        ] + [
-            (named(changed), changed, anew(model, changed, f"settings[{i}]", memory))
-            for i, changed in enumerate(settings)
-        ]
-        names = slot.spec.features
-        rows = calls.rows_of(model, entry, names)
-        return cls(every, rows, entry, names, gap, limits.seconds)
+        model, names = slot.estimator, slot.spec.features
+        check(model, settings, gap)
+        every = models_of(model, settings, limits)
+        return cls(every, calls.rows_of(model, entry, names), entry, names, gap, limits.seconds)
 
     def run(self) -> dict[str, Any]:
         """Return what each setting makes of the rows."""
@@ -81,64 +138,43 @@ class Trial:
         }  # fmt: skip
 
     def _outcome(self, name: str, changed: dict[str, Any], model: Any, until: float) -> Outcome:
+        alerts, warming = list[Alert](), 0
         try:
-            parts = [self._learned(model, part, until) for part in _parts(self.entry.count)]
+            for part in _parts(self.entry.count):
+                found = self._learned(model, part, until)
+                warming += int(np.count_nonzero(found.warming))
+                alerts += self._alerts(found, part.start)
         except REFUSALS as error:
             raise calls.refused(error) from error
-        score, limit, alert, warming = np.concatenate(parts, axis=1)
         own = model.estimator if isinstance(model, Fleet) else model
-        alerts = self._alerts(score, limit, np.flatnonzero(alert), bool(own.tells_p))
-        return Outcome(name, changed, own.nu, len(score), int(warming.sum()), alerts)
+        return Outcome(name, changed, own.nu, self.entry.count, warming, alerts)
 
-    def _learned(self, model: Any, part: slice, until: float) -> Array:
-        """Return score, threshold, alert, and whether it was warm-up, of some rows."""
+    def _learned(self, model: Any, part: slice, until: float) -> Judged:
+        """Let a model judge some rows."""
         if monotonic() > until:
             words = f"This takes more than {self.seconds:g} seconds here: send fewer rows at once."
             raise busy("timeout", words)
-        rows, entry = self.rows[part], self.entry
-        fleet = isinstance(model, Fleet)
-        clock = forgets_by_clock(model.estimator if fleet else model)
-        when = entry.time[part] if clock and entry.time is not None else None
-        if isinstance(model, Fleet):
-            return _by_key(model, (entry.keys or [])[part], rows, when, self.names)
-        X = judge.named(model, rows, self.names)
-        judged = model.predict_then_learn(X, output="judgement", time=when).T
-        before = np.arange(part.start, part.start + judged.shape[1])
-        return np.vstack([judged, before < model.warmup_])
+        entry = self.entry
+        timed = by_clock(model) and entry.time is not None
+        when = entry.time[part] if timed and entry.time is not None else None
+        keys = None if entry.keys is None else entry.keys[part]
+        return judged(model, self.rows[part], self.names, keys, when)
 
-    def _alerts(self, score: Array, limit: Array, at: Array, tells_p: bool) -> list[Alert]:
+    def _alerts(self, found: Judged, first: int) -> list[Alert]:
         keys, times = self.entry.keys, self.entry.time
-        places = [*range(len(score))] if keys is None else _counted(keys)
         return [
             Alert(
-                i, places[i], float(score[i]), float(limit[i]),
-                float(np.exp(score[i])) if tells_p else None, None if times is None else times[i],
-                key=None if keys is None else str(keys[i]),
+                first + i, int(found.age[i]), float(found.score[i]), float(found.limit[i]),
+                float(np.exp(found.score[i])) if found.tells_p else None,
+                None if times is None else times[first + i],
+                key=None if keys is None else str(keys[first + i]),
             )
-            for i in at.tolist()
+            for i in np.flatnonzero(found.alert).tolist()
         ]  # fmt: skip
 
 
 def _parts(count: int) -> list[slice]:
     return [slice(start, min(start + STEP, count)) for start in range(0, count, STEP)]
-
-
-def _counted(keys: Sequence[Any]) -> list[int]:
-    """Return how many rows of the same key came before each."""
-    found, seen = [], Counter[Any]()
-    for key in keys:
-        found.append(seen[key])
-        seen[key] += 1
-    return found
-
-
-def _by_key(fleet: Fleet, keys: list[Any], rows: Any, when: Any, names: list[str] | None) -> Array:
-    X = rows if names is None or len(fleet) else NamedRows(rows, names)
-    found = fleet.predict_then_learn(keys, X, None, when, output="verdict").T
-    own = fleet.estimator
-    warmup = own.warmup_of(rows.shape[1]) if hasattr(own, "warmup_of") else int(own.warmup)
-    warming = np.zeros(found.shape[1]) if fleet.share else found[4] < warmup
-    return np.vstack([found[:3], warming])
 
 
 def anew(model: Any, changed: Mapping[str, Any], path: str, memory: int) -> Any:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -22,6 +24,7 @@ from onkel.app.http.problems import Problem, busy
 from onkel.app.live.board import Board
 from onkel.app.notify.settings import Delivery
 from onkel.app.service import calls, fleets, notices, pending, replay
+from onkel.app.service.archive import Keep
 from onkel.app.service.bodies import Entry
 from onkel.app.service.committer import Committer, Waiting
 from onkel.app.service.keeper import Keeper
@@ -50,12 +53,14 @@ class Engine:
         A snapshot is made when the log has grown by so much, or so long after a change.
     delivery : Delivery, optional
         To where alerts are sent; nothing is, unless told.
+    archive : Keep, optional
+        How much of what was learned is kept, to be replayed; nothing is, unless told.
     """
 
     def __init__(
         self, folder: Path, limits: Limits | None = None, board: Board | None = None,
         snapshot_bytes: int = 64 * MIB, snapshot_seconds: float = 300.0,
-        delivery: Delivery | None = None,
+        delivery: Delivery | None = None, archive: Keep | None = None,
     ) -> None:  # fmt: skip
         self.limits = limits or Limits()
         self.board = board or Board()
@@ -66,7 +71,9 @@ class Engine:
         """Changes that ended with an error that is not the request's own, since the start."""
         self._places = Places(self.models.guard, self.keys)
         self.pool = ThreadPoolExecutor((os.cpu_count() or 1) + 2, thread_name_prefix="onkel")
-        self.state = Folder(folder)
+        self.state = Folder(folder, archive)
+        self.closing = threading.Event()
+        """Set when whatever takes long is to end."""
         self.notices: notices.Notices | None = None
         try:
             if delivery is None:
@@ -140,7 +147,8 @@ class Engine:
         aside = [self._is_aside(one).message for one in self.models.out_of_use()]
         unsaved = [words for id, words in [*self.keeper.unsaved.items()] if id in self.models.slots]
         sending = [] if self.notices is None else self.notices.troubles()
-        return [words for words in (self.keeper.trouble, *aside, *unsaved, *sending) if words]
+        kept = self.state.archive.troubles()
+        return [w for w in (self.keeper.trouble, *aside, *unsaved, *sending, *kept) if w]
 
     # -- changing ------------------------------------------------------------------------------
 
@@ -155,6 +163,7 @@ class Engine:
                 if known is not None:
                     return known
             self._check_change(entry)
+            self._stamp(entry)
             place = self._places.take(entry)
         with place:
             record = _record(entry)
@@ -211,6 +220,12 @@ class Engine:
             words = f"This model has grown to {size} bytes and learns no more."
             raise Problem(409, "model_too_large", words, limit=self.limits.model_bytes)
         self._check_classes(slot, entry)
+
+    def _stamp(self, entry: Entry) -> None:
+        """Note when a detector's rows came, where they are kept to be replayed."""
+        slot = self.models.slots.get(entry.model)
+        if self.state.archive.keep and slot is not None and slot.estimator.task == "novelty":
+            entry.stamp = entry.stamp or time.time()
 
     def _check_new(self, entry: Entry) -> None:
         """Refuse a name that is taken; a file may come in the place of a model set aside."""
@@ -378,6 +393,7 @@ class Engine:
 
     def close(self) -> None:
         """Finish what has come, make a snapshot, and let go of the folder."""
+        self.closing.set()
         try:
             self.keeper.stop()
         finally:

@@ -88,6 +88,7 @@ class Keeper:
     def _keep(self) -> None:
         last = time.monotonic()
         while not self._stop.wait(0.5):
+            self.state.archive.tick()
             waited = time.monotonic() - last
             late = waited >= self._seconds and self._something()
             if not late and self.state.log.size < self._most:
@@ -104,7 +105,7 @@ class Keeper:
         """Save every model that has changed; the log before that is no longer needed."""
         with self._saving:
             try:
-                self._snapshot()
+                self._with_room()
             except Exception as error:
                 self.failures += 1
                 self.trouble = (
@@ -114,6 +115,15 @@ class Keeper:
                 raise
             self.trouble = ""
             self.snapshots += 1
+
+    def _with_room(self) -> None:
+        """Make a snapshot; where the disk is full, what the archive has goes before that fails."""
+        while True:
+            try:
+                return self._snapshot()
+            except OSError as error:
+                if not self.state.archive.make_room(error):
+                    raise
 
     def _snapshot(self) -> None:
         noted: dict[str, int] = {}

@@ -31,6 +31,8 @@ class Limits:
     """Labels that one classifier may know; targets that one regressor may have."""
     seconds: float = SECONDS
     """For a request's body to arrive, again for its answer, and again for that to be taken."""
+    replay_seconds: float = 300.0
+    """For settings to be compared over the rows that were kept."""
     models: int = 256
     model_bytes: int = 256 * MIB
     """A model that has grown beyond it learns no more."""

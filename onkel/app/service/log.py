@@ -18,9 +18,9 @@ import os
 import re
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from onkel.app.disk import open_private, read_private, sync_folder
 
@@ -131,6 +131,42 @@ def records_of(data: bytes) -> list[Record]:
     return found
 
 
+def owned(file: BinaryIO, owner: int | None, end: int) -> Iterator[Record]:
+    """Yield the records of one owner before a position; no more than one is held at a time.
+
+    Those of others are stepped over; None: there are no others.
+
+    Raises
+    ------
+    Damaged
+        Where a head or a table is not as it was written, or the file ends before that position.
+
+    Examples
+    --------
+    >>> import io
+    >>> file = io.BytesIO(frame(1, [(7, b"abc"), (8, b"d")]) + frame(3, [(7, b"e"), (7, b"f")]))
+    >>> [(record.position, record.body) for record in owned(file, 7, end=4)]
+    [(1, b'abc'), (3, b'e')]
+    """
+    at = 0
+    while at < end:
+        place = file.tell()
+        head = file.read(_HEAD.size)
+        if len(head) < _HEAD.size:
+            raise Damaged(f"at byte {place}: its end is missing")
+        magic, count, _, at, check, own = _HEAD.unpack(head)
+        known = magic == MAGIC and zlib.crc32(head[:-4]) == own
+        table = file.read(count * _ROW.size) if known else b""
+        if not table or zlib.crc32(table) != check:
+            raise Damaged(f"at byte {place}")
+        for whose, length, checked in _ROW.iter_unpack(table):
+            if at < end and owner in (whose, None):
+                yield Record(at, whose, file.read(length), checked)
+            else:
+                file.seek(length, os.SEEK_CUR)
+            at += 1
+
+
 class Log:
     """The log of one state, in files named by the position of their first record.
 
@@ -154,6 +190,8 @@ class Log:
         """Bytes of the file that is written to."""
         self.cut = 0
         """Bytes of a torn frame that were cut off at the start."""
+        self.make_room: Callable[[OSError], bool] = lambda error: False
+        """Asked where the disk did not take a record: True if that may go otherwise now."""
         self._file = -1
         self._failed = ""
 
@@ -249,11 +287,14 @@ class Log:
         if self._failed:
             raise Stopped(self._failed)
         data, first = frame(self.next, records), self.next
-        try:
-            _write(self._file, data)
-        except OSError:
-            self._undo()
-            raise
+        while True:
+            try:
+                _write(self._file, data)
+                break
+            except OSError as error:
+                self._undo()
+                if self._failed or not self.make_room(error):
+                    raise
         try:
             os.fdatasync(self._file)
         except OSError as error:  # what is on the disk now is unknown: no more promises

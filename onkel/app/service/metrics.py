@@ -23,7 +23,7 @@ def text(requests: Requests, engine: Engine) -> str:
         return [(name, (), float(value))]
 
     sending = {} if engine.notices is None else engine.notices.summary()
-    now = time.monotonic()
+    now, archive = time.monotonic(), engine.state.archive
     families: list[Family] = [
         ("onkel_requests_total", "counter", "Requests by route and status", requests.counts()),
         ("onkel_request_seconds", "histogram", "Seconds to answer", requests.times()),
@@ -45,6 +45,11 @@ def text(requests: Requests, engine: Engine) -> str:
          one("onkel_log_commit_seconds_total", seconds)),
         ("onkel_log_bytes", "gauge", "Bytes of the log since the last snapshot",
          one("onkel_log_bytes", engine.state.log.size)),
+        ("onkel_archive_bytes", "gauge", "Bytes of the log that are kept to be replayed",
+         one("onkel_archive_bytes", archive.bytes) if archive.keep else []),
+        ("onkel_archive_oldest_timestamp_seconds", "gauge", "When the oldest row of these came",
+         [] if archive.oldest is None
+         else one("onkel_archive_oldest_timestamp_seconds", archive.oldest)),
         ("onkel_models_aside", "gauge", "Models that are set aside",
          one("onkel_models_aside", len(engine.models.aside))),
         ("onkel_models_unsaved", "gauge", "Models in use that could not be saved",

@@ -9,7 +9,7 @@ import msgspec
 
 from onkel import __version__
 from onkel.app.live.page import SORTED_BY
-from onkel.app.service.bodies import ANY, KEY, NAME, Create, Feedback, Forget, Labels
+from onkel.app.service.bodies import ANY, KEY, NAME, Create, Feedback, Forget, Labels, Recall
 from onkel.app.service.limits import Limits
 from onkel.app.service.specs import KINDS, TASKS
 from onkel.core.answers import KINDS as ANSWERS
@@ -69,6 +69,18 @@ REPLAYED: Doc = {
     "properties": {
         "rows": {"type": "integer"},
         "gap": {"type": "integer"},
+        "from_row": {
+            "type": "integer",
+            "description": "Of rows that were kept: how many the model had learned before them",
+        },
+        "from_time": {"type": ["string", "null"], "description": "When the first of them came"},
+        "since": {"type": ["string", "null"]},
+        "keys": {"type": ["array", "null"]},
+        "notes": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "What there is to be known of these rows",
+        },
         "settings": {
             "type": "array",
             "description": "The model's own parameters first, then each setting beside them",
@@ -94,6 +106,11 @@ REPLAYED: Doc = {
                     "rate_realised": {"type": ["number", "null"]},
                     "first_gone": {"type": "array", "items": {"type": "object"}},
                     "first_new": {"type": "array", "items": {"type": "object"}},
+                    "answered": {
+                        "type": "object",
+                        "description": "By answer: how many alerts had it, and how many of these "
+                        "the setting shows",
+                    },
                 },
             },
         },
@@ -174,7 +191,7 @@ def document(limits: Limits) -> Doc:
 @cache
 def _schemas() -> Doc:
     _, found = msgspec.json.schema_components(
-        [Create, Forget, Feedback, Labels, *ANY.values()],
+        [Create, Forget, Feedback, Labels, Recall, *ANY.values()],
         ref_template="#/components/schemas/{name}",
     )
     for plain, kind in ANY.items():
@@ -220,8 +237,9 @@ def _paths() -> Doc:
         ),
         "/models/{name}/explain": _post("Say why one row gets its score", ["Question"]),
         "/models/{name}/replay": _post(
-            "Compare settings over rows, with new models: which alerts would have come?",
-            ["Replay"],
+            "Compare settings over rows, or over those that were kept, with new models: which "
+            "alerts would have come?",
+            ["Compare"],
             found="Replayed",
         ),
         "/models/{name}/keys": {
@@ -262,6 +280,8 @@ def _post(
     return {"parameters": [_NAME], "post": operation}
 
 
+_EITHER = {"Learn": ("Batch", "Labels"), "Compare": ("Replay", "Recall")}
+"""Bodies of one request that are told apart by whether they bring rows."""
 _TYPES = {"Line": "application/x-ndjson", "file": "application/octet-stream"}
 
 
@@ -289,7 +309,7 @@ def _operation(
 def _content(name: str) -> Doc:
     if name == "file":
         return {}
-    if name == "Learn":
-        parts = [{"$ref": f"#/components/schemas/{part}"} for part in ("Batch", "Labels")]
+    if name in _EITHER:
+        parts = [{"$ref": f"#/components/schemas/{part}"} for part in _EITHER[name]]
         return {"schema": {"anyOf": parts}}
     return {"schema": {"$ref": f"#/components/schemas/{name}"}}

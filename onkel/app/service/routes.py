@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
@@ -25,6 +26,8 @@ from onkel.app.service import (
     comparing,
     feedback,
     fleets,
+    kept,
+    lookback,
     metrics,
     pending,
     tables,
@@ -36,6 +39,7 @@ from onkel.app.service.bodies import (
     Entry,
     Labels,
     Question,
+    Recall,
     Replay,
 )
 from onkel.app.service.engine import Engine
@@ -101,6 +105,7 @@ class Api:
             "status": "degraded" if trouble else "ok", "version": __version__,
             "models": len(engine.slots()), "waiting": engine.waiting,
             "aside": [one.spec.name for one in aside], "trouble": trouble,
+            "archive": engine.state.archive.about(),
         }  # fmt: skip
         return _json(found)
 
@@ -240,8 +245,29 @@ class Api:
         if self._replaying.locked():
             raise busy("busy", "Another replay is being made; one is, at a time.")
         async with self._replaying:
-            found = await self._apart(lambda: self._compared(slot, body))
-        return _json(found)
+            if bodies.lacks_rows(body):
+                return _json(await self._recalled(request, slot, bodies.read(Recall, body)))
+            return _json(await self._apart(lambda: self._compared(slot, body)))
+
+    async def _recalled(self, request: Request, slot: Slot, asked: Recall) -> dict[str, Any]:
+        """Return what settings make of the rows that were kept, as long as somebody waits."""
+        archive, gone = self.engine.state.archive, threading.Event()
+        if archive.keep is None:
+            words = (
+                "This service keeps no rows. Start it with --archive 30d, so that it keeps what "
+                "its detectors learn from then on; or send the rows themselves, as X."
+            )
+            raise Problem(409, "no_archive", words, "X")
+        ready = lookback.Lookback(slot, asked, self.limits, archive)
+        now = await self._wait(self.engine.ask(slot, lambda est: kept.standing(slot)))
+        work = asyncio.ensure_future(self._apart(lambda: ready.run(now, gone.is_set)))
+        try:
+            while not (await asyncio.wait([work], timeout=0.5))[0]:
+                if self.engine.closing.is_set() or await request.is_disconnected():
+                    gone.set()
+            return work.result()
+        finally:  # also where the server ends, and nobody asks any more
+            gone.set()
 
     def _compared(self, slot: Slot, body: bytes) -> dict[str, Any]:
         """Return what settings make of rows; called where it holds up nobody."""

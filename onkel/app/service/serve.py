@@ -19,6 +19,7 @@ from onkel.app.http.counts import Requests
 from onkel.app.http.server import Server, check_address
 from onkel.app.live.page import Page, is_public
 from onkel.app.notify.settings import Delivery, delivery_of
+from onkel.app.service.archive import Keep
 from onkel.app.service.engine import Engine
 from onkel.app.service.limits import MIB, Limits
 from onkel.app.service.log import Damaged
@@ -32,6 +33,7 @@ def serve(
     state: Path, host: str = HOST, port: int = PORT, token: str | None = None,
     limits: Limits | None = None, snapshot_bytes: int = 64 * MIB, snapshot_seconds: float = 300.0,
     ready: Callable[[str], None] | None = None, delivery: Delivery | None = None,
+    archive: str | None = None,
 ) -> None:  # fmt: skip
     """Serve the models of a state folder until interrupted.
 
@@ -50,10 +52,13 @@ def serve(
         Called with the address when requests are answered.
     delivery : Delivery, optional
         To where alerts are sent; nothing is, unless told.
+    archive : str, optional
+        How long what detectors learn is kept, and how many bytes, to be replayed: ``"30d,2GB"``.
     """
     check_address(host, token)
     limits = limits or Limits()
-    engine = Engine(Path(state), limits, None, snapshot_bytes, snapshot_seconds, delivery)
+    keep = None if archive is None else Keep.of(archive)
+    engine = Engine(Path(state), limits, None, snapshot_bytes, snapshot_seconds, delivery, keep)
     try:
         server_of(engine, host, port, token).run(ready)
     finally:
@@ -82,7 +87,8 @@ def run(options: dict[str, Any]) -> int:
         token = Path(path).read_text("utf-8").strip() if path else None
         limits = Limits(**{k: v for k, v in given.items() if v is not None})
         serve(Path(options["state"]), options["host"], options["port"], token, limits,
-              options["snapshot_bytes"], options["snapshot_seconds"], _say, delivery)  # fmt: skip
+              options["snapshot_bytes"], options["snapshot_seconds"], _say, delivery,
+              options["archive"])  # fmt: skip
     except (InUse, Damaged, sqlite3.Error, RuntimeError) as error:
         print(f"onkel: {error}", file=sys.stderr)
         return StateProblem.code

@@ -3,7 +3,8 @@
 ``log/<position>.log``, ``models/<id>-<position>.model``, ``state.sqlite``. A snapshot is written
 file by file; one transaction then makes it the state; then older files go. A model that could not
 be saved, or is set aside, keeps the file that it has, and its own part of the log goes into
-``models/<id>-<position>.log``: the log of all others need not wait for it.
+``models/<id>-<position>.log``: the log of all others need not wait for it. What the log no longer
+needs goes, or to ``archive/`` if somebody has asked for that.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 import msgspec
 
 from onkel.app import disk
+from onkel.app.service.archive import Archive, Keep
 from onkel.app.service.keys import Remembered
 from onkel.app.service.log import Log, Record, frame_again, records_of, remove
 from onkel.app.service.slots import Spec
@@ -63,14 +65,15 @@ class Saved:
 class Folder:
     """What is on the disk; one process at a time may hold it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, keep: Keep | None = None) -> None:
         self.folder = folder
         disk.private_folder(folder)
         self._lock = _locked(folder)
         try:
-            for name in ("log", "models"):
+            for name in ("log", "models", *(["archive"] if keep else [])):
                 _private_inside(folder / name)
             self.log = Log(folder / "log")
+            self.archive = Archive(folder / "archive", self.log, keep)
             self._db = self._opened(folder / "state.sqlite")
         except BaseException:
             os.close(self._lock)
@@ -202,7 +205,7 @@ class Folder:
         for path in (self.folder / "models").iterdir():
             if _OWN.fullmatch(path.name) and path.name not in used and not path.is_dir():
                 remove(path)
-        self.log.drop(self.meta("start", 1))
+        self.archive.take(self.meta("start", 1))
 
     def close(self) -> None:
         """Give the folder back."""

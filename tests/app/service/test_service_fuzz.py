@@ -13,12 +13,14 @@ from helpers.serving import Client, served
 from helpers.sizes import size
 
 from onkel import files
+from onkel.app.service.archive import Keep
 
-ROUNDS = int(os.environ.get("ONKEL_FUZZ", size("300", "800")))
+ROUNDS = int(os.environ.get("ONKEL_FUZZ", size("600", "800")))
 
 
 def test_fuzz(tmp_path, rng):
-    with served(tmp_path, seconds=20.0, models=8, model_bytes=2**20, classes=20) as one:
+    limits = {"models": 8, "model_bytes": 2**20, "classes": 20}
+    with served(tmp_path, seconds=20.0, archive=Keep.of("1d"), **limits) as one:
         client = one.client
         kept = np.random.default_rng(0).normal(size=(50, 2))
         client.ok("POST", "/models", {"name": "kept", "kind": "NoveltyDetector"})
@@ -70,7 +72,8 @@ def assert_free(one):
 
 def test_what_cannot_be_kept_on_every_route(tmp_path, rng):
     """Each route with a body, each value, more often than requests may wait; keys stay usable."""
-    with served(tmp_path, seconds=20.0, waiting=3, models=8, classes=20) as one:
+    limits = {"waiting": 3, "models": 8, "classes": 20}
+    with served(tmp_path, seconds=20.0, archive=Keep.of("1d"), **limits) as one:
         client = one.client
         for name, kind in KINDS.items():
             more = {"pending": 50} if name == "late" else {}
@@ -109,6 +112,7 @@ GOOD = {
                              {"id": "8", "answer": "fault", "key": 3}]},
     "Replay": {"X": [[1.0, 2.0], [3.0, 4.0]], "settings": [{"nu": 0.1, "recent": 5}], "gap": 5,
                "time": [1.0, "2026-10-01"], "keys": ["a", 3]},
+    "Recall": {"settings": [{"nu": 0.1, "recent": 5}], "since": "30d", "keys": ["a", 3], "gap": 5},
     "Create": {"name": "new", "kind": "KernelClassifier", "features": ["a"],
                "pending": 50, "ask": 0.1,
                "parameters": {"kernel": {"name": "gaussian", "gamma": 0.5}, "recent": 5,

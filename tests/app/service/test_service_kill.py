@@ -88,7 +88,7 @@ def drawn(model, rng):
 
 @pytest.mark.long
 def test_kill(tmp_path, rng):
-    options = ["--snapshot-bytes", "60000", "--snapshot-seconds", "1"]
+    options = ["--snapshot-bytes", "60000", "--snapshot-seconds", "1", "--archive", "30d"]
     process, where = Process(tmp_path / "state", *options), {}
     where["url"] = process.url
     client = Client(process.url)
@@ -146,6 +146,18 @@ def check(client, senders):
         learned = sum(not isinstance(batch, dict) for batch in batches.values())
         assert files.loads(found).t_ == ROWS * learned == fresh.t_
         assert unlike(found, files.dumps(fresh)) == {}, name
+        if name != "own":
+            said = [b[2] for _, b in sorted(batches.items()) if not isinstance(b, dict)]
+            check_replay(client, name, np.concatenate(said) < 0)
+
+
+def check_replay(client, name, alerts):
+    """What was kept, replayed with the model's own settings, has the alerts that were answered."""
+    for since in np.linspace(0, len(alerts) - 1, 4).astype(int).tolist():
+        found = client.ok("POST", f"/models/{name}/replay", {"since": since})
+        own = found["settings"][0]
+        assert (found["rows"], found["from_row"], found["notes"]) == (len(alerts), 0, [])
+        assert (own["rows"], own["alerts"]) == (len(alerts) - since, alerts[since:].sum()), name
 
 
 def unlike(a, b):
