@@ -146,6 +146,10 @@ class Grouping:
         over = sorted(self.latest, key=lambda one: -one["incident"])
         return [*(self._drawn(one) for one in self.groups.newest(most)), *over][:most]
 
+    def still(self, start: int, count: int) -> list[dict[str, Any]]:
+        """Return so many of the incidents that are open, the newest first, from a place on."""
+        return [self._drawn(one) for one in self.groups.newest(start + count)[start:]]
+
     @property
     def open(self) -> list[dict[str, Any]]:
         """What can be told of the incidents that are open, oldest first."""
