@@ -379,8 +379,8 @@ class Engine:
                 raise Problem(404, "unknown_model", "This model was deleted meanwhile.", "name")
             self.keys.forget(spec.name)
             self.models.settled = position
-        if slot is not None:
-            slot.do(lambda: self._leave(slot, position))  # after what it still has to learn
+        if slot is not None and self.notices is not None:  # after what it still has to learn
+            self.notices.expect(slot.do(lambda: self._leave(slot, position)))
         body = encode({"position": position, "name": spec.name, "deleted": True})
         return calls.remembered(entry, position, 200, body, spec.name)
 

@@ -17,6 +17,7 @@ import time
 import uuid
 import zlib
 from collections.abc import Iterator
+from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,7 @@ class Notices:
         self._since = int(self._noted["since"]) if "since" in self._noted else None
         self._pending: list[Batch] = []
         self._wake, self._closing = threading.Condition(), False
+        self._leaving: list[Future[None]] = []
         self._queues = {t: StoredQueue(folder / NAME, t) for t in self._targets}
         self.office = Office(delivery, self._queues, grave(folder))
         self._writer = threading.Thread(target=self._write_all, name="onkel-notices", daemon=True)
@@ -214,8 +216,17 @@ class Notices:
     def _note(self, name: str, value: str) -> None:
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
 
+    def expect(self, leaving: Future[None]) -> None:
+        """Let a snapshot wait for what a model that is deleted still has to tell."""
+        with self._wake:
+            self._leaving = [*(one for one in self._leaving if not one.done()), leaving]
+
     def settle(self) -> None:
         """Wait until all that was taken is written; raise OSError if that cannot be."""
+        with self._wake:
+            leaving = self._leaving
+        if wait(leaving, PATIENCE).not_done:
+            raise OSError("a model that was deleted has not told yet of all its alerts")
         with self._wake:
             if not self._wake.wait_for(lambda: not self._pending, PATIENCE):
                 raise OSError(self.trouble or f"alerts could not be written to {NAME}")
