@@ -6,9 +6,7 @@ service that is killed finds them again when it applies its log, as they were.
 
 from __future__ import annotations
 
-import datetime
 import zlib
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -79,7 +77,8 @@ class ModelIncidents:
         fits = _is_matrix(X) and X.shape[1] == width
         numbers = X if fits else np.full((len(marks.mark), width), np.nan)
         columns = _columns(marks, numbers, _ids(entry, estimator, said))
-        times, places = seconds_of(entry.time), places_of(entry, estimator)
+        times = None if entry.time is None else np.asarray(entry.time, float)  # a model took them
+        places = places_of(entry, estimator)
         block = Block(
             0, len(places), places, numbers, {}, time=times, stamps=entry.time,
             keys=keys,  # type: ignore[arg-type]
@@ -170,30 +169,6 @@ def places_of(entry: Entry, estimator: Any) -> Array:
     live = weights_of(entry.sample_weight, entry.count) > 0
     found: Array = estimator.t_ - np.cumsum(live[::-1])[::-1]
     return found
-
-
-def seconds_of(time: Sequence[float | str] | None) -> Array | None:
-    """Return the times of rows in seconds; None where one of them is none that can be read.
-
-    Examples
-    --------
-    >>> seconds_of([7.5, 8.0]), seconds_of(["1970-01-01T00:01:00Z"]), seconds_of(["soon"])
-    (array([7.5, 8. ]), array([60.]), None)
-    """
-    if time is None:
-        return None
-    try:
-        found = np.array([_second(one) for one in time], float)
-    except (ValueError, OverflowError):
-        return None
-    return found if np.all(np.isfinite(found)) else None
-
-
-def _second(time: float | str) -> float:
-    if not isinstance(time, str):
-        return time
-    found = datetime.datetime.fromisoformat(time)
-    return found.replace(tzinfo=found.tzinfo or datetime.UTC).timestamp()
 
 
 def _is_matrix(X: Any) -> bool:
