@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from helpers.prometheus import Alertmanager, Prometheus, check_text, get, needed
 from helpers.receiver import Receiver
-from helpers.runs_of import begin, onkel, write_rows
+from helpers.runs_of import begin, json_lines, onkel, write_rows
 from helpers.serving import served
 
 from onkel.app.live.metrics import Gauges
@@ -228,6 +228,48 @@ def test_alertmanager_takes_our_alerts(stream, tmp_path) -> None:
     for alert in found:  # those of a key are one that goes on, and the last one tells
         assert alert["annotations"]["row"] == str(last[alert["labels"]["key"]]["row"])
         assert alert["status"]["state"] in ("active", "unprocessed")
+
+
+def test_an_incident_fires_in_alertmanager_until_it_is_over(rng, tmp_path) -> None:
+    """One alert there, known by the incident's id: people hear that it fires, and of its end."""
+    X = rng.normal(size=(1100, 3))
+    X[1000:1030] += 9.0
+    X[700] += 9.0
+    path = tmp_path / "stream.csv"
+    write_rows(path, X)
+    lines = path.read_text().splitlines(keepends=True)
+    with (
+        Receiver() as people,
+        Alertmanager(tmp_path / "a", people.url) as alertmanager,
+    ):
+        url = f"{alertmanager.url}/api/v2/alerts"
+        words = ["detect", path, "-o", tmp_path / "out.jsonl", "--state", tmp_path / "s",
+                 "--incidents", tmp_path / "inc.jsonl", "--notify", url, "--notify-what",
+                 "incidents", "--notify-format", "alertmanager"]  # fmt: skip
+
+        def heard(status):
+            own = [alert for body in people.bodies for alert in body["alerts"]]
+            number = str(told()[-1]["incident"])
+            return [a for a in own if (a["status"], a["labels"]["incident"]) == (status, number)]
+
+        def told():
+            return json_lines(tmp_path / "inc.jsonl")
+
+        path.write_text("".join(lines[:1011]))  # within the fault
+        assert onkel(*words).exit_code == 0
+        (fires,) = alertmanager.wait(lambda: heard("firing"))
+        assert fires["annotations"]["summary"] == told()[-1]["words"]
+        (goes_on,) = get(url)
+        assert goes_on["labels"] == fires["labels"]
+        path.write_text("".join(lines[:1101]))
+        assert onkel(*words).exit_code == 0
+        (ended,) = alertmanager.wait(lambda: heard("resolved"))
+        over = told()[-1]
+        assert over["state"] == "closed" and 990 < over["start_row"] <= 1000 < over["end_row"]
+        assert ended["labels"] == fires["labels"]
+        assert ended["annotations"]["alerts"] == str(over["alerts"])
+        assert ended["startsAt"] == fires["startsAt"] < ended["endsAt"]
+        assert len(heard("firing")) == 1 and get(url) == []
 
 
 # -- the dashboard -----------------------------------------------------------------------------
