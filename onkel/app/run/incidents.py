@@ -70,7 +70,8 @@ class Grouping:
         self, settings: RunSettings, features: list[str], most: int | None = None,
         remembered: int = REMEMBERED, latest: int = LATEST,
     ) -> None:  # fmt: skip
-        self.settings, self.features = settings, features
+        self.features = features
+        self._tells_p = settings.tells_p
         self.groups = Incidents(settings.gap, settings.promised or RATE, most)
         self.pause = CoolDown(settings.cool_down)
         self.moments = _moments(len(features))
@@ -122,8 +123,10 @@ class Grouping:
 
     def _values(self, columns: dict[str, Any], alert: Array) -> Array:
         """Return how low rows are: log p, or how far below the threshold."""
+        if not alert.any():
+            return np.zeros(len(alert))
         score = np.asarray(columns["score"], float)
-        if not self.settings.tells_p:
+        if not self._tells_p:
             score = score - np.asarray(columns["threshold"], float)
         return np.where(alert, np.nan_to_num(score), 0.0)
 
@@ -163,7 +166,7 @@ class Grouping:
 
     def told(self, one: Incident, what: str = "") -> dict[str, Any]:
         """Return what is told of an incident, as JSON knows it."""
-        peak = float(np.exp(one.peak)) if self.settings.tells_p else one.peak
+        peak = float(np.exp(one.peak)) if self._tells_p else one.peak
         found: dict[str, Any] = {
             "incident": one.number, "state": what or ("open" if one.open else "closed"),
             "start_row": one.start, "end_row": one.end, "rows": one.rows,
@@ -179,7 +182,7 @@ class Grouping:
         if one.keys:
             names = sorted(one.keys, key=lambda key: (-one.keys[key], str(key)))
             found |= {"peak_key": one.peak_key, "keys": len(names), "key_names": names[:NAMES]}
-        found["peak_p" if self.settings.tells_p else "peak"] = peak
+        found["peak_p" if self._tells_p else "peak"] = peak
         found["features"] = [
             {"name": self.features[j], "alerts": count, "spreads": round(z, 3)}
             for j, count, z in one.drivers()
@@ -196,7 +199,7 @@ class Grouping:
         return f"{_extent(one)}{self._peak(one)}. {self._driven(one)}"
 
     def _peak(self, one: Incident) -> str:
-        if not self.settings.tells_p:
+        if not self._tells_p:
             return ""
         if one.count == 1:
             return f", {one_in(one.peak)}"
