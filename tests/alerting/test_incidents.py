@@ -121,16 +121,17 @@ def test_keys_by_the_clock(seed, span, rate, at, most):
 
 
 @settings(max_examples=30)
-@given(st.integers(0, 10**6), st.integers(0, 6), st.sampled_from([None, 3]), cuts)
+@given(st.integers(0, 10**6), st.sampled_from([0, 1, 4, "2s", "9s"]), st.sampled_from([None, 3]),
+       cuts)  # fmt: skip
 def test_events_and_alerts_have_one_order_whatever_the_cuts(seed, gap, most, at):
     """Alerts and events in one line: each alert comes after its own incident's opening."""
-    alerts, values, _, keys = stream(seed)
+    alerts, values, times, keys = stream(seed)
 
     def line(parts, keys):
         groups, found = Incidents(gap, None if keys is None else 0.005, most), []
         for part in parts:
             own = None if keys is None else keys[part]
-            got, done = groups.update(alerts[part], values[part], keys=own), 0
+            got, done = groups.update(alerts[part], values[part], times[part], own), 0
             at = np.flatnonzero(got.numbers).tolist()
             for before, i in zip(got.before, at, strict=True):
                 found += [(e.what, e.incident.number) for e in got.events[done:before]]

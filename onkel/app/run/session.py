@@ -142,10 +142,14 @@ class Session:
                         break
             self.hear(look=True)
         except SourceError as error:
-            self.save()
+            self._end()
             raise SourceProblem(str(error)) from None
         finally:
             self._writer.shutdown()
+        self._end()
+
+    def _end(self) -> None:
+        """Make a last checkpoint; without a state, tell of incidents that nobody goes on with."""
         self.save()
         if self.state is None and self.grouping is not None:
             self._tell(self.grouping.unfinished())

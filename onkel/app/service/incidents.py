@@ -90,6 +90,11 @@ class ModelIncidents:
 
     # -- asking --------------------------------------------------------------------------------
 
+    @property
+    def open(self) -> int:
+        """How many may still go on."""
+        return 0 if self.grouping is None else len(self.grouping.groups)
+
     def newest(self) -> list[dict[str, Any]]:
         """Return the newest incidents, those first that are open, as a page shows them."""
         return [] if self.grouping is None else self.grouping.newest()

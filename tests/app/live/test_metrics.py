@@ -99,6 +99,7 @@ def test_a_running_command_tells_what_it_counts(stream, tmp_path) -> None:
     assert value(text, "onkel_rate_promised") == 0.01
     summary = json.loads(onkel(*words[:4], "-o", tmp_path / "again", "--json").stdout)
     assert value(text, "onkel_rate_realised") == summary["rate_realised"]
+    assert value(text, "onkel_incidents_open") == summary["incidents_open"]
     assert value(text, "onkel_model_bytes") > 1000 and value(text, "onkel_models") == 1
     assert 0 <= value(text, "onkel_seconds_since_row") < 60
     assert 'model="stream.csv"' in text
@@ -183,6 +184,8 @@ def test_prometheus_reads_the_service(tmp_path, rng) -> None:
                 same = f'onkel_examples_total{{model="pump"}} == {count}'
                 prometheus.wait(lambda: prometheus.query(same))
             text = one.client.send("GET", "/metrics")[2].decode()
+            still = one.client.ok("GET", "/models/pump/incidents?open=true")["open"]
+            assert value(text, "onkel_incidents_open") == still
     check_text(text)
 
 
@@ -294,6 +297,8 @@ def test_the_dashboard_asks_for_what_there_is(tmp_path, rng, stream) -> None:
         one.client.ok("POST", "/models", body)
         X = rng.normal(size=(50, 2))
         one.client.ok("POST", "/models/m/learn", {"X": X.tolist(), "y": X[:, 0].tolist()})
+        one.client.ok("POST", "/models", {"name": "d", "task": "novelty"})
+        one.client.ok("POST", "/models/d/learn", {"X": X.tolist()})
         known = set(families(one.client.send("GET", "/metrics")[2].decode()))
     asked = set().union(*map(names_in, queries()))
     assert asked <= known | COMMANDS_ONLY and len(asked) > 10

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import json
 import time
@@ -188,6 +189,23 @@ def test_an_incident_that_is_open_at_the_end_is_ended_by_the_next_run(stream, tm
     assert last["state"] == "opened" and json.loads(done.stdout)["incidents_open"] == 1
     (end,) = [b for b in got[1] if b["incident_id"] == last["incident_id"]]
     assert end["state"] == "closed" and end["id"] != last["id"] and end["alerts"] > 10
+
+
+def test_a_source_that_breaks_off_leaves_none_open(rng, tmp_path) -> None:
+    X = rng.normal(size=(ROWS, 2))
+    X[600:700:50] += 9.0
+    X[1200::5] += 20.0 * rng.normal(size=X[1200::5].shape)  # to the end
+    whole = gzip.compress(write_rows(tmp_path / "all.csv", X, unit=["u"] * ROWS).read_bytes(), 1)
+    path = tmp_path / "stream.csv.gz"
+    path.write_bytes(whole[: len(whole) * 3 // 4])
+    with Receiver() as receiver:
+        words = words_of(path, tmp_path, "rows", "--notify", receiver.url, "--block", 64)
+        assert onkel(*words).exit_code == 3
+    last = {body["incident"]: body["state"] for body in receiver.bodies}
+    assert set(last.values()) == {"closed", "unfinished"}
+    assert [facts(body)["state"] for body in receiver.bodies] == [
+        o["state"] for o in told(tmp_path)
+    ]
 
 
 # -- commands, Alertmanager, words -------------------------------------------------------------
