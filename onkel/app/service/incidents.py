@@ -95,6 +95,11 @@ class ModelIncidents:
         """How many may still go on."""
         return 0 if self.grouping is None else len(self.grouping.groups)
 
+    @property
+    def so_far(self) -> int:
+        """How many there were, without those that another has taken in."""
+        return 0 if self.grouping is None else self.grouping.groups.count
+
     def newest(self) -> list[dict[str, Any]]:
         """Return the newest incidents, those first that are open, as a page shows them."""
         return [] if self.grouping is None else self.grouping.newest()
@@ -108,13 +113,12 @@ class ModelIncidents:
         if self.grouping is None:
             return {"found": 0, "start": start, "so_far": 0, "open": 0, "incidents": []}
         grouping = self.grouping
-        groups, over = grouping.groups, [] if only_open else grouping.latest[::-1]
-        still = len(groups)
+        over, still = [] if only_open else grouping.latest[::-1], self.open
         page = grouping.still(start, min(count, max(still - start, 0)))
         rest = max(start - still, 0)
         page = [*page, *over[rest : rest + count - len(page)]]
         return {
-            "found": still + len(over), "start": start, "so_far": groups.count, "open": still,
+            "found": still + len(over), "start": start, "so_far": self.so_far, "open": still,
             "incidents": page,
         }  # fmt: skip
 

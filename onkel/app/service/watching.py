@@ -87,7 +87,7 @@ class Watch:
             watched.view = FleetView(slot.estimator, watched.ranking, slot.spec.features)
             self.board.show_keys(slot.spec.name, watched.view)
         if slot.estimator.__sklearn_is_fitted__():
-            numbers = self._numbers(slot, watched, slot.estimator.diagnostics_)
+            numbers = self._numbers(slot, watched, slot.estimator.diagnostics_) | _counted(slot)
             self.board.publish(slot.spec.name, Block(slot.estimator.task, 0, numbers=numbers))
 
     def end(self, slot: Slot) -> None:
@@ -161,6 +161,7 @@ class Watch:
         if watched.numbers.due(now):
             numbers = self._numbers(slot, watched, est.diagnostics_)
             watched.numbers.spent(now, time.monotonic() - now)
+        numbers |= _counted(slot)
         block = Block(
             est.task, len(rows), judged.value, judged.limit, judged.mark, X, names, numbers,
         )  # fmt: skip
@@ -180,6 +181,7 @@ class Watch:
         if watched.numbers.due(now):
             numbers |= self._numbers(slot, watched, fleet.diagnostics_)
             watched.numbers.spent(now, time.monotonic() - now)
+        numbers |= _counted(slot)
         block = Block(
             fleet.task, len(keys), judged.value, judged.limit, judged.mark, X, names, numbers
         )
@@ -241,6 +243,12 @@ class Watch:
 def _id(ids: Any, at: int) -> dict[str, str]:
     """Return the id of a row's alert, where it can be answered."""
     return {} if ids is None or ids[at] is None else {"id": ids[at]}
+
+
+def _counted(slot: Slot) -> dict[str, int]:
+    """Return how many incidents of a detector there were, and how many are open."""
+    own = slot.incidents
+    return {} if own is None else {"incidents": own.so_far, "incidents_open": own.open}
 
 
 def _told(judged: Marks, before: int, ids: Any) -> list[tuple[dict[str, Any], int]]:

@@ -371,9 +371,13 @@ def test_the_page_shows_those_that_are_kept(tmp_path, rng, stream) -> None:
         one.client.ok("POST", "/models", {"name": "pump", **KINDS["plain"][1]})
         send(one.client, stream, cuts(rng, 5), "plain")
         shown = one.engine.board._streams["pump"].incidents
-        assert shown == listed(one.client)["incidents"][: len(shown)] != []
+        told = listed(one.client)
+        assert shown == told["incidents"][: len(shown)] != []
+        numbers = one.engine.board._streams["pump"].numbers
+        assert (numbers["incidents"], numbers["incidents_open"]) == (told["so_far"], told["open"])
     with served(tmp_path) as one:
         assert one.engine.board._streams["pump"].incidents == shown
+        assert one.engine.board._streams["pump"].numbers["incidents"] == told["so_far"]
 
 
 def test_a_service_that_is_killed_has_those_of_one_that_is_not(tmp_path, rng, stream) -> None:
