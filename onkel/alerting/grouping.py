@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from onkel.alerting.crowds import LEAST_ROWS, Key, KnownKeys, is_crowd
 from onkel.alerting.hygiene import flags_of, values_of
 from onkel.clock import ACCEPTED, is_duration, seconds, times_of
+from onkel.params import Accept
 
 Array = NDArray[Any]
 
@@ -30,6 +31,7 @@ NAMED = 8
 """Features of one alert that are counted, the farthest first."""
 IDS = 1000
 """Of an incident's alerts that are kept: the first so many."""
+_MOST = Accept(low=1, high=2**31, whole=True)
 
 
 @dataclass
@@ -179,6 +181,8 @@ class Grouped:
     """Of each row's incident; 0 for rows that are no alerts."""
     events: list[Event]
     """In their order."""
+    before: list[int]
+    """Of each alert: how many of the events come before it; one that it opens is among them."""
 
 
 class _Place(NamedTuple):
@@ -316,6 +320,9 @@ class Incidents:
     rate : float, optional
         The promised rate of alerts. With keys and a rate, alerts of so many keys at once as the
         rate does not explain are one incident; without a rate incidents are of single keys.
+    most : int, optional
+        So many of single keys may be open: where one more opens, the one that closes is that whose
+        last alert is longest ago. It bounds the memory.
 
     Notes
     -----
@@ -340,11 +347,12 @@ class Incidents:
     [('closed', -3.0)]
     """
 
-    def __init__(self, gap: Any, rate: float | None = None) -> None:
+    def __init__(self, gap: Any, rate: float | None = None, most: int | None = None) -> None:
         self.gap, self._span = gap_of(gap)
         if rate is not None and not 0 < rate < 1:
             raise ValueError(f"Incidents: rate must lie between 0 and 1, or be None; got {rate!r}.")
         self.rate = rate
+        self.most = None if most is None else _MOST.check("Incidents", "most", most)
         self.seen = 0
         """Rows so far."""
         self.opened = 0
@@ -407,11 +415,27 @@ class Incidents:
             What rows, times and alerts are called, where that is not their number.
         """
         given = self._checked(alerts, values, time, keys, far, shown, rows, stamps, ids)
-        numbers, events = np.zeros(len(given.flags), np.int64), list[Event]()
+        found = Grouped(np.zeros(len(given.flags), np.int64), [], [])
         if len(given.flags):
-            (self._alone if given.keys is None else self._by_key)(given, numbers, events)
+            (self._alone if given.keys is None else self._by_key)(given, found)
         self.seen += len(given.flags)
-        return Grouped(numbers, events)
+        return found
+
+    def forget(self, keys: Iterable[Key]) -> list[Event]:
+        """Close the incidents of keys of which no rows come any more; return what happened.
+
+        Examples
+        --------
+        >>> groups = Incidents(gap=2)
+        >>> _ = groups.update([True, True], [-1.0, -1.0], keys=["a", "b"])
+        >>> [(e.what, e.incident.key) for e in groups.forget(["a", "c"])], len(groups)
+        ([('closed', 'a')], 1)
+        """
+        events: list[Event] = []
+        for key in dict.fromkeys(keys):
+            if key in self._open:
+                self._close(self._open.pop(key), events)
+        return events
 
     def _checked(self, alerts: Any, values: Any, time: Any, keys: Any, *rest: Any) -> _Rows:
         flags, numbers = flags_of("Incidents", alerts), values_of("Incidents", values)
@@ -439,14 +463,19 @@ class Incidents:
 
     # -- without keys ----------------------------------------------------------------------------
 
-    def _alone(self, given: _Rows, numbers: Array, events: list[Event]) -> None:
+    def _alone(self, given: _Rows, found: Grouped) -> None:
         """Take rows without keys: only alerts, and the end, are looked at."""
-        clock, last = self._clock(given.time), self.seen + len(given.flags) - 1
+        clock, last, events = (
+            self._clock(given.time),
+            self.seen + len(given.flags) - 1,
+            found.events,
+        )
         for i in np.flatnonzero(given.flags).tolist():
             row, now = self.seen + i, None if clock is None else clock[i]
             self._close_alone(row - 1, now, events)
             track = self._open.get(None) or self._opened(None)
-            numbers[i] = self._add(track, given.alert(i, row), row, now, events)
+            found.numbers[i] = self._add(track, given.alert(i, row), row, now, events)
+            found.before.append(len(events))
         self._close_alone(last, None if clock is None else clock[-1], events)
 
     def _close_alone(self, row: int, now: float | None, events: list[Event]) -> None:
@@ -504,8 +533,9 @@ class Incidents:
 
     # -- with keys -------------------------------------------------------------------------------
 
-    def _by_key(self, given: _Rows, numbers: Array, events: list[Event]) -> None:
+    def _by_key(self, given: _Rows, found: Grouped) -> None:
         clock, flags, first = self._clock(given.time), given.flags.tolist(), self.seen
+        events = found.events
         assert given.keys is not None
         for i, key in enumerate(given.keys):
             now = None if clock is None else clock[i]
@@ -516,7 +546,9 @@ class Incidents:
             if track is not None:
                 track.since += 1
             if flags[i]:
-                numbers[i] = self._alert(given.alert(i, first + i), first + i, now, events)
+                alert = given.alert(i, first + i)
+                found.numbers[i] = self._alert(alert, first + i, now, events)
+                found.before.append(len(events))
             if self.gap is not None:
                 self._count_down(key, first + i, events)
 
@@ -556,6 +588,8 @@ class Incidents:
             self._begun.append(_Place(row, now, key, number))
         track = track or self._opened(key)
         self._open.move_to_end(key)
+        if self.most is not None and len(self._open) > self.most:
+            self._close(self._open.popitem(last=False)[1], events)
         return self._add(track, alert, row, now, events)
 
     def _gather(self, row: int, now: float | None, events: list[Event]) -> bool:
@@ -644,7 +678,7 @@ class Incidents:
 
 def incidents(
     alerts: Any, values: Any, gap: Any, time: Any = None, keys: Any = None,
-    rate: float | None = None, far: Any = None,
+    rate: float | None = None, far: Any = None, most: int | None = None,
 ) -> list[Incident]:  # fmt: skip
     """Return the incidents of a whole stream, in the order of their numbers.
 
@@ -656,7 +690,7 @@ def incidents(
     >>> [(one.start, one.end, one.count, one.peak) for one in found]
     [(0, 2, 2, -3.0), (5, 5, 1, -2.0)]
     """
-    groups = Incidents(gap, rate)
+    groups = Incidents(gap, rate, most)
     events = groups.update(alerts, values, time, keys, far=far).events
     found = [e.incident for e in events if e.what == "closed"] + groups.close()
     return sorted(found, key=lambda one: one.number)

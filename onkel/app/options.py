@@ -385,6 +385,9 @@ notify_options: list[Wrap] = [
     _option(NOTIFY, "--notify-command", metavar="CMD",
             help="Run a program for each alert, JSON on its standard input and ONKEL_… in its "
             "environment; no shell reads the line. Another exit code than 0: again."),
+    _option(NOTIFY, "--notify-what", type=click.Choice(["alerts", "incidents", "both"]),
+            help="What is sent: each alert (unless told); incidents, alerts that belong together, "
+            "when one opens and when it is over; or both."),
     _option(NOTIFY, "--notify-format", type=click.Choice(["json", "alertmanager"]),
             help="Of what is sent: json (unless told), or what Alertmanager takes at "
             "/api/v2/alerts."),

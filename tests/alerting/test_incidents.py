@@ -37,12 +37,12 @@ def truth(found):
     ]  # fmt: skip
 
 
-def in_pieces(gap, rate, parts, alerts, values, times, keys):
+def in_pieces(gap, rate, parts, alerts, values, times, keys, most=None):
     """Take rows piece by piece, through JSON in between; return incidents, numbers, events."""
-    groups, closed, numbers, events = Incidents(gap, rate), [], [], []
+    groups, closed, numbers, events = Incidents(gap, rate, most), [], [], []
     for part in parts:
         saved = json.dumps(groups.dump())
-        groups = Incidents(gap, rate)
+        groups = Incidents(gap, rate, most)
         groups.restore(json.loads(saved))
         assert json.dumps(groups.dump()) == saved
         time, key = (None if c is None else c[part] for c in (times, keys))
@@ -93,13 +93,13 @@ def stream(seed, count=160, keys=8):
 
 @settings(max_examples=60)
 @given(st.integers(0, 10**6), st.integers(0, 6), st.sampled_from([None, 0.005, 0.05]), cuts,
-       st.integers(1, 12))  # fmt: skip
-def test_keys_by_rows(seed, gap, rate, at, many):
+       st.integers(1, 12), st.sampled_from([None, 1, 2, 4]))  # fmt: skip
+def test_keys_by_rows(seed, gap, rate, at, many, most):
     alerts, values, _, keys = stream(seed, keys=many)
-    naively = naive.incidents(alerts, values, gap, keys=keys, rate=rate)
-    found = incidents(alerts, values, gap, keys=keys, rate=rate)
+    naively = naive.incidents(alerts, values, gap, keys=keys, rate=rate, most=most)
+    found = incidents(alerts, values, gap, keys=keys, rate=rate, most=most)
     assert [told(o) for o in found] == truth(naively)
-    cut, numbers, events = in_pieces(gap, rate, pieces(160, at), alerts, values, None, keys)
+    cut, numbers, events = in_pieces(gap, rate, pieces(160, at), alerts, values, None, keys, most)
     assert [told(o) for o in cut] == [told(o) for o in found]
     joined = {e.incident.number: e.incident.into for e in events if e.what == "joined"}
     assert joined == {o["number"]: o["into"] for o in naively if o["into"]}
@@ -110,14 +110,54 @@ def test_keys_by_rows(seed, gap, rate, at, many):
 
 
 @settings(max_examples=60)
-@given(st.integers(0, 10**6), st.integers(1, 9), st.sampled_from([None, 0.005, 0.05]), cuts)
-def test_keys_by_the_clock(seed, span, rate, at):
+@given(st.integers(0, 10**6), st.integers(1, 9), st.sampled_from([None, 0.005, 0.05]), cuts,
+       st.sampled_from([None, 1, 3]))  # fmt: skip
+def test_keys_by_the_clock(seed, span, rate, at, most):
     alerts, values, times, keys = stream(seed)
-    naively = naive.incidents(alerts, values, None, span, times, keys, rate)
-    found = incidents(alerts, values, f"{span}s", times, keys, rate)
+    naively = naive.incidents(alerts, values, None, span, times, keys, rate, most)
+    found = incidents(alerts, values, f"{span}s", times, keys, rate, most=most)
     assert [told(o) for o in found] == truth(naively)
-    cut, _, _ = in_pieces(f"{span}s", rate, pieces(160, at), alerts, values, times, keys)
+    cut, _, _ = in_pieces(f"{span}s", rate, pieces(160, at), alerts, values, times, keys, most)
     assert [told(o) for o in cut] == [told(o) for o in found]
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 10**6), st.sampled_from([0, 1, 4, "2s", "9s"]), st.sampled_from([None, 3]),
+       cuts)  # fmt: skip
+def test_events_and_alerts_have_one_order_whatever_the_cuts(seed, gap, most, at):
+    """Alerts and events in one line: each alert comes after its own incident's opening."""
+    alerts, values, times, keys = stream(seed)
+
+    def line(parts, keys):
+        groups, found = Incidents(gap, None if keys is None else 0.005, most), []
+        for part in parts:
+            own = None if keys is None else keys[part]
+            got, done = groups.update(alerts[part], values[part], times[part], own), 0
+            at = np.flatnonzero(got.numbers).tolist()
+            for before, i in zip(got.before, at, strict=True):
+                found += [(e.what, e.incident.number) for e in got.events[done:before]]
+                found.append(("alert", int(got.numbers[i])))
+                done = before
+            found += [(e.what, e.incident.number) for e in got.events[done:]]
+        return found
+
+    for own in (None, keys):
+        whole = line([slice(0, 160)], own)
+        assert line(pieces(160, at), own) == whole
+        for i, (what, number) in enumerate(whole):
+            if what == "alert":
+                assert ("opened", number) in whole[:i] and ("closed", number) not in whole[:i]
+
+
+def test_incidents_of_keys_that_are_forgotten_close():
+    groups = Incidents(5)
+    groups.update([1, 1, 1], [-1.0, -2.0, -3.0], keys=["a", "b", 7])
+    events = groups.forget(["b", 7, "nobody", "7", "b"])
+    assert [(e.what, e.incident.key, e.incident.open) for e in events] == [
+        ("closed", "b", False), ("closed", 7, False),
+    ]  # fmt: skip
+    assert [one.key for one in groups.open] == ["a"]
+    assert groups.update([1], [-1.0], keys=["b"]).numbers.tolist() == [4]
 
 
 def test_those_streams_have_incidents_of_many_keys():
@@ -187,6 +227,7 @@ def test_a_crowd_is_rare_by_chance(rng):
         (lambda: Incidents("soon"), "gap must be .*got 'soon'"),
         (lambda: Incidents(True), "gap must be"),
         (lambda: Incidents(3, rate=2.0), "rate must lie between 0 and 1"),
+        (lambda: Incidents(3, most=0), "most"),
         (lambda: incidents([True], [1.0, 2.0], 1), "values must be as many; got 1 and 2"),
         (lambda: incidents([True], [1.0], 1, keys=["a", "b"]), "keys must be as many; got 1 and 2"),
         (lambda: incidents([True], [1.0], "5min"), "needs time"),

@@ -106,13 +106,15 @@ class Prometheus(Started):
 
 
 class Alertmanager(Started):
-    """Alertmanager, on its own."""
+    """Alertmanager, on its own; what it notifies of goes to a webhook, if there is one."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, webhook: str | None = None) -> None:
         program, port = needed("prometheus-alertmanager"), free_port()
         folder.mkdir()
+        hook = f", webhook_configs: [{{url: '{webhook}', send_resolved: true}}]" if webhook else ""
         (folder / "alertmanager.yml").write_text(
-            "route: {receiver: nobody}\nreceivers: [{name: nobody}]\n"
+            "route: {receiver: people, group_by: ['...'], group_wait: 0s, group_interval: 200ms}\n"
+            f"receivers: [{{name: people{hook}}}]\n"
         )
         words = [program, f"--config.file={folder}/alertmanager.yml",
                  f"--storage.path={folder}/data", f"--web.listen-address=127.0.0.1:{port}",

@@ -50,10 +50,11 @@ def is_crowd(count, rows, rate):
     return count >= 3 and count > mean and math.exp(count - mean) * (mean / count) ** count <= 1e-4
 
 
-def incidents(alerts, values, gap=None, span=None, times=None, keys=None, rate=None):
+def incidents(alerts, values, gap=None, span=None, times=None, keys=None, rate=None, most=None):
     """Incidents as dicts: rows of alerts, number, key, wide, into; row by row, by the definition.
 
-    `gap` in rows (of the key), or `span` in seconds. Every row looks at everything again.
+    `gap` in rows (of the key), or `span` in seconds. Of single keys `most` may be open. Every row
+    looks at everything again.
     """
     found, horizon = [], -1
     keys = keys if keys is not None else [None] * len(alerts)
@@ -73,7 +74,7 @@ def incidents(alerts, values, gap=None, span=None, times=None, keys=None, rate=N
 
     def is_on(one, i):
         """Whether an incident of another key may still go on at row i."""
-        if one["wide"] or one["into"] or one["key"] == keys[i]:
+        if one["wide"] or one["into"] or one["closed"] or one["key"] == keys[i]:
             return False
         if span is not None:
             return not is_over(one, i)
@@ -117,6 +118,9 @@ def incidents(alerts, values, gap=None, span=None, times=None, keys=None, rate=N
                 one["last"], one["known"] = i, max(known, 1)
             continue
         if mine is None:
+            still = [one for one in found if is_on(one, i)]
+            if most is not None and keys[i] is not None and len(still) >= most:
+                min(still, key=lambda one: one["last"])["closed"] = True
             mine = _incident(1 + len(found), keys[i], [], False)
             found.append(mine)
         mine["rows"].append(i)

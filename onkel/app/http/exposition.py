@@ -16,14 +16,15 @@ SHARED = {
         "counter",
         "Alerts, mistakes or targets outside; by a service: since its start",
     ),
+    "onkel_incidents_open": ("gauge", "Incidents of a detector that may still go on"),
     "onkel_rate_promised": ("gauge", "Share of rows that was promised to be alerts, or outside"),
     "onkel_rate_realised": ("gauge", "Share of rows that were alerts, mistakes, or outside"),
     "onkel_model_bytes": ("gauge", "Bytes that a model takes"),
     "onkel_seconds_since_row": ("gauge", "Seconds since the last row"),
     "onkel_member_weight": ("gauge", "Weight of a setting in a self-tuning model"),
     "onkel_models": ("gauge", "Models"),
-    "onkel_deliveries_total": ("counter", "Messages about alerts by what came of them"),
-    "onkel_deliveries_waiting": ("gauge", "Messages about alerts that wait to be delivered"),
+    "onkel_deliveries_total": ("counter", "Messages by what came of them"),
+    "onkel_deliveries_waiting": ("gauge", "Messages that wait to be delivered"),
 }
 """What the command and the service have in common."""
 

@@ -65,6 +65,7 @@ class Gauges:
             counted("onkel_broken_rows_total", "Rows that could not be learned", counters.broken),
             own("onkel_examples_total", counters.examples),
             own("onkel_alerts_total", _marked(session)),
+            own("onkel_incidents_open", _incidents_open(session)),
             own("onkel_rate_promised", session.settings.promised),
             own("onkel_rate_realised", _realised(summary)),
             own("onkel_model_bytes", self._bytes),
@@ -93,6 +94,11 @@ def _marked(session: Session) -> int | None:
     if task == "regress":
         return None if session.settings.promised is None else counters.examples - counters.covered
     return counters.alerts if task == "detect" else counters.mistakes
+
+
+def _incidents_open(session: Session) -> int | None:
+    """Return how many incidents may still go on; None where there are no such."""
+    return None if session.grouping is None else session.counters.incidents_open
 
 
 def _realised(summary: dict[str, Any]) -> float | None:

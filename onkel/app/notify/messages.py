@@ -1,11 +1,11 @@
-"""What is sent: one message for an alert, and its bodies."""
+"""What is sent: one message for an alert, or for what happened to an incident; and its bodies."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -16,7 +16,11 @@ MOST_FEATURES = 256
 LONGEST = 1000
 """Characters of one of them."""
 ALERT, INCIDENT = "alert", "incident"
-"""Kinds of messages; those who make incidents send them in the same way."""
+"""Kinds of messages."""
+OPENED = "opened"
+"""The state of an incident that goes on; after any other it does not."""
+LASTING = 30 * 86400.0
+"""Seconds after which Alertmanager lets an incident end of which no end was told."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,49 @@ def alert_of(run: str, source: str, name: str, seen: float, facts: Mapping[str, 
     return Message(id_of(run, ALERT, name), ALERT, source, seen, known)
 
 
+def incident_of(run: str, source: str, name: str, seen: float, told: Mapping[str, Any]) -> Message:
+    """Return the message of what happened to an incident.
+
+    The ``incident_id`` is the same in all messages of an incident, and no other incident's; the
+    message's own id is that of the incident and its state.
+
+    Parameters
+    ----------
+    run, source, seen
+        As of an alert.
+    name : str
+        What the incident is called in its run.
+    told : mapping
+        Its number, its state and all that is known of it.
+    """
+    given = {"incident_id": id_of(run, INCIDENT, name), **told}
+    if "key" in given:
+        given["key"] = str(given["key"])
+    known = {key: plain(value) for key, value in given.items() if value is not None}
+    return Message(id_of(run, INCIDENT, f"{name} {told['state']}"), INCIDENT, source, seen, known)
+
+
+def in_order(
+    alerts: list[Message], events: list[Message], before: Sequence[int]
+) -> list[Message]:  # fmt: skip
+    """Return messages of alerts and of incidents in the order in which they came about.
+
+    `before` says of each alert how many of the incidents' messages come before it.
+
+    Examples
+    --------
+    >>> in_order(["a", "b"], ["opened", "closed", "late"], [1, 2])
+    ['opened', 'a', 'closed', 'b', 'late']
+    """
+    if not alerts or not events:
+        return [*alerts, *events]
+    found, done = list[Message](), 0
+    for alert, count in zip(alerts, before, strict=True):
+        found += [*events[done:count], alert]
+        done = count
+    return [*found, *events[done:]]
+
+
 def features_of(names: list[str], values: list[Any]) -> dict[str, Any]:
     """Return a row's values by their names; how many were left out, if there are many.
 
@@ -117,6 +164,8 @@ def plain(value: Any) -> Any:
     """Return a value as JSON knows it; a number that is none becomes None."""
     if isinstance(value, dict):
         return {str(name): plain(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [plain(one) for one in value]
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -150,18 +199,26 @@ def _alertmanager(message: Message) -> dict[str, Any]:
     """Return an alert of Alertmanager.
 
     What it is known by there (its labels) is the source and the key: alerts of one of them that
-    follow each other are one that goes on. All else is told in its annotations.
+    follow each other are one that goes on. An incident is known by its own id: it fires until its
+    end is told. All else is told in annotations.
     """
     facts = message.facts
     labels = {"alertname": f"onkel_{message.kind}", "source": message.source}
-    if "key" in facts:
-        labels["key"] = str(facts["key"])
-    told = {n: _said(v) for n, v in message.to_dict().items() if n not in ("kind", "source", "key")}
-    summary = facts.get("why") or f"{message.kind} of {message.source}"
+    labels |= {name: str(facts[name]) for name in LABELS.get(message.kind, ()) if name in facts}
+    told = {n: _said(v) for n, v in message.to_dict().items() if n not in ("kind", *labels)}
+    summary = facts.get("why") or facts.get("words") or f"{message.kind} of {message.source}"
     annotations = {"summary": str(summary), **told}
     # An empty label is none to Alertmanager.
     named = {name: value or "-" for name, value in labels.items()}
-    return {"labels": named, "annotations": annotations, "startsAt": iso(message.seen)}
+    found = {"labels": named, "annotations": annotations, "startsAt": iso(message.seen)}
+    if message.kind == INCIDENT:
+        lasts = LASTING if facts["state"] == OPENED else 0.0
+        found["endsAt"] = iso(message.seen + lasts)
+    return found
+
+
+LABELS = {ALERT: ("key",), INCIDENT: ("key", "incident", "incident_id")}
+"""What Alertmanager knows a message by, beside its source."""
 
 
 def _said(value: Any) -> str:

@@ -36,6 +36,8 @@ class Office:
         self, delivery: Delivery, queues: Mapping[str, Queue], bury: Bury | None = None
     ) -> None:
         self.delivery, channels = delivery, delivery.channels()
+        self.word = "message" if delivery.incidents else "alert"
+        """What messages are called in words: all are alerts, or they are not."""
         self.senders = [
             Sender(target, queues[target], channel, delivery.give_up, bury)
             for target, channel in channels.items()
@@ -96,23 +98,24 @@ class Office:
             where, tally = f"{OPTIONS[sender.target]} {sender.channel}", sender.tally
             if tally.lost:
                 why = "; ".join(tally.reasons)
-                found.append(f"{where}: {_alerts(tally.lost)} lost: {why}.")
+                found.append(f"{where}: {_so_many(tally.lost, self.word)} lost: {why}.")
             if waits[sender.target]:
                 last = f" (the last attempt: {tally.trouble})" if tally.trouble else ""
-                words = f"{where}: {_alerts(waits[sender.target])} not delivered{last}"
+                count = _so_many(waits[sender.target], self.word)
+                words = f"{where}: {count} not delivered{last}"
                 found.append(f"{words}{'; ' + kept if kept else ''}.")
         return found
 
 
-def _alerts(count: int) -> str:
-    """Return a number of alerts, with its verb.
+def _so_many(count: int, word: str) -> str:
+    """Return a number of alerts, or of messages, with its verb.
 
     Examples
     --------
-    >>> _alerts(1), _alerts(1200)
-    ('1 alert was', '1,200 alerts were')
+    >>> _so_many(1, "alert"), _so_many(1200, "message")
+    ('1 alert was', '1,200 messages were')
     """
-    return f"{count:,} alert{'s were' if count != 1 else ' was'}"
+    return f"{count:,} {word}{'s were' if count != 1 else ' was'}"
 
 
 def grave(folder: Path) -> Bury:

@@ -17,6 +17,8 @@ from onkel.clock import seconds
 WEBHOOK, COMMAND = "webhook", "command"
 """The names of targets; a state knows by them what waits for whom."""
 OPTIONS = {WEBHOOK: "--notify", COMMAND: "--notify-command"}
+WHAT = ("alerts", "incidents", "both")
+"""What messages may be about."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ class Delivery:
         Seconds for one attempt.
     wait : float
         At the end of a run, for so many seconds without a delivery.
+    what : str
+        "alerts", "incidents" or "both".
     """
 
     address: SplitResult | None = None
@@ -48,6 +52,17 @@ class Delivery:
     give_up: float = 86400.0
     timeout: float = 10.0
     wait: float = 5.0
+    what: str = WHAT[0]
+
+    @property
+    def alerts(self) -> bool:
+        """Whether alerts are sent."""
+        return self.what != "incidents"
+
+    @property
+    def incidents(self) -> bool:
+        """Whether incidents are sent."""
+        return self.what != "alerts"
 
     def channels(self) -> dict[str, Channel]:
         """Return the ways to all targets, by their names."""
@@ -71,11 +86,12 @@ def delivery_of(options: dict[str, Any]) -> Delivery | None:
         None if url is None else _address(url), () if command is None else _words(command),
         options["notify_format"] or "json", _key(options["notify_secret_file"]),
         _give_up(options["notify_give_up"]), options["notify_timeout"], options["notify_wait"],
+        options["notify_what"] or WHAT[0],
     )  # fmt: skip
 
 
 def _check_unused(options: dict[str, Any]) -> None:
-    for name in ("notify_secret_file", "notify_format", "notify_give_up"):
+    for name in ("notify_what", "notify_secret_file", "notify_format", "notify_give_up"):
         if options.get(name) is not None:
             option = "--" + name.replace("_", "-")
             raise UsageProblem(f"{option} goes with --notify URL or --notify-command CMD.")

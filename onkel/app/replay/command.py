@@ -63,8 +63,13 @@ class Replayed:
             "checksum": self.input.checked,
             "output": output if self.differs is None else "differs",
             "notes": self.notes(),
-            "settings": described(self.outcomes, self.past.settings.gap, self.heard.answers),
+            "settings": described(self.outcomes, self.past.settings.gap, self._answers()),
         }  # fmt: skip
+
+    def _answers(self) -> dict[str, str]:
+        """Return the answers to alerts among what is compared."""
+        known = {alert.id for alert in self.outcomes[0].alerts}
+        return {id: answer for id, answer in self.heard.answers.items() if id in known}
 
     @property
     def heard(self) -> Heard:

@@ -83,13 +83,13 @@ def described(
     gap : int or duration
         Of incidents, where outcomes do not bring theirs.
     answers : dict, optional
-        To alerts of the first one, by their ids.
+        To alerts among what is compared, by their ids.
     """
     was = outcomes[0]
     found = [_numbers(one, gap) for one in outcomes]
     if any(one.heard is not None and one.heard.promised is not None for one in outcomes) or answers:
         for one, told in zip(outcomes, found, strict=True):
-            told |= (one.heard or Heard({})).told()
+            told |= {} if one.heard is None else one.heard.told()
     for one, told in zip(outcomes[1:], found[1:], strict=True):
         told |= _beside(was, one)
     if answers:

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from onkel.alerting import Event, Incident, incidents
+from onkel.alerting import Incident, incidents
 from onkel.app.replay.alerts import Alert
-from onkel.app.run.incidents import Grouping, lasting
+from onkel.app.run.incidents import Grouping, Happened, lasting
+from onkel.app.run.settings import RunSettings
 from onkel.streams.sources import Block
 
 MOST = 10
@@ -25,17 +26,17 @@ class Kept(Grouping):
     into: dict[int, int]
     """Incidents that one of many keys has taken in, and its number."""
 
-    def __call__(self, block: Block, columns: dict[str, Any]) -> tuple[dict[str, Any], list[Event]]:
+    def __call__(self, block: Block, columns: dict[str, Any]) -> Happened:
         """Take what came of a block; return columns more, and what happened to incidents."""
-        added, events = super().__call__(block, columns)
-        for event in events:
+        happened = super().__call__(block, columns)
+        for event in happened.events:
             if event.what == "closed":
                 event.incident.ids = []  # a thousand texts each, and nobody asks for them here
                 self.over.append(event.incident)
             elif event.what == "joined":
                 assert event.incident.into is not None
                 self.into[event.incident.number] = event.incident.into
-        return added, events
+        return happened
 
     def prune(self, begins: float) -> None:
         """Let go of what was over before this time, in seconds."""
@@ -54,9 +55,9 @@ class Kept(Grouping):
         return [{**self.told(one), "lasted": lasting(one)} for one in first]
 
 
-def kept(grouping: Grouping) -> Kept:
-    """Return a grouping like another one that has seen nothing yet."""
-    found = Kept(grouping.settings, grouping.features)
+def kept(settings: RunSettings, features: list[str]) -> Kept:
+    """Return a grouping that has seen nothing yet."""
+    found = Kept(settings, features)
     found.over, found.into = [], {}
     return found
 

@@ -56,21 +56,22 @@ class Known:
     Parameters
     ----------
     answers : dict
-        By the row of the alert.
+        By the id of the alert.
     alerts : list of Alert
-        Those alerts, as the run's own settings have told them.
+        Those alerts, as the run's own settings have told them; what these do not show again (a
+        model that begins late knows less than the run's) is not among them.
     incidents : list of Incident
         Of the run's own settings.
 
     Examples
     --------
     >>> was = [Alert(3, 3, -9.0, -4.0, incident=1), Alert(5, 5, -9.0, -4.0, incident=1)]
-    >>> known = Known.of(was, [Incident(1, start=3, end=5)], {"3": "fault", "8": "usual"})
+    >>> known = Known.of(was, [Incident(1, start=3, end=5)], {"3": "fault"})
     >>> known.shown([was[1]])["fault"], [a["beside"] for a in known.missed([was[1]])]
     ({'of': 1, 'shown': 0, 'share': 0.0}, [5])
     """
 
-    answers: dict[int, str]
+    answers: Mapping[str, str]
     alerts: list[Alert]
     incidents: Mapping[int, Incident]
 
@@ -78,38 +79,39 @@ class Known:
     def of(
         cls, was: Sequence[Alert], incidents: Sequence[Incident], answers: Mapping[str, str]
     ) -> Known:
-        """Return the answers to some alerts; others are answers to what is not compared."""
+        """Return what is known of the answered alerts."""
         some = [alert for alert in was if alert.id in answers]
-        by_row = {alert.row: answers[alert.id] for alert in some}
-        return cls(by_row, some, {one.number: one for one in incidents})
+        return cls(answers, some, {one.number: one for one in incidents})
 
     def shown(self, alerts: Sequence[Alert]) -> dict[str, Any]:
         """Return, for each answer, how many alerts had it, and how many of them a setting shows."""
-        rows = {alert.row for alert in alerts}
+        ids = {alert.id for alert in alerts}
         found: dict[str, Any] = {}
         for kind in KINDS:
-            each = [row in rows for row, answer in self.answers.items() if answer == kind]
+            each = [id in ids for id, answer in self.answers.items() if answer == kind]
             share = sum(each) / len(each) if each else None
             found[kind] = {"of": len(each), "shown": sum(each), "share": share}
         return found
 
     def precision(self, alerts: Sequence[Alert]) -> float | None:
         """Return the share of faults among the answered alerts that a setting shows."""
-        return share_of([self.answers[a.row] for a in alerts if a.row in self.answers])
+        return share_of([self.answers[a.id] for a in alerts if a.id in self.answers])
 
     def missed(self, alerts: Sequence[Alert]) -> list[dict[str, Any]]:
         """Return the faults that a setting does not show, first those that it misses altogether.
 
         `beside` is the row of an alert that it shows within the same incident of the run.
         """
-        rows, places = {alert.row for alert in alerts}, Places(alerts)
-        found = []
-        for alert in self.alerts:
-            if self.answers[alert.row] == FAULT and alert.row not in rows:
-                one = self.incidents.get(alert.incident or 0)
+        ids, places, found = {alert.id for alert in alerts}, Places(alerts), []
+        known = {alert.id: alert for alert in self.alerts}
+        for id, answer in self.answers.items():
+            if answer == FAULT and id not in ids:
+                alert = known.get(id)
+                one = None if alert is None else self.incidents.get(alert.incident or 0)
                 beside = None if one is None else places.within(one)
-                found.append({**alert.told(), "beside": beside})
-        return sorted(found, key=lambda one: (one["beside"] is not None, one["row"]))
+                told = {"id": id} if alert is None else alert.told()
+                found.append({**told, "beside": beside})
+        return sorted(found, key=lambda one: (one["beside"] is not None, one.get("row", -1)))
 
     def told(self, alerts: Sequence[Alert]) -> dict[str, Any]:
         """Return what they say of a setting, JSON-ready."""

@@ -82,8 +82,8 @@ class Lane:
         self._due = OFTEN
         self._learned: Counter[str | None] = Counter()
         self._session = Session(settings, source, models, Sinks(sink or Nowhere()))
-        assert self._session.grouping is not None
-        self._groups = self._session.grouping = groups.kept(self._session.grouping)
+        self._groups = groups.kept(settings, source.schema.features)
+        self._session.grouping = self._groups
         if said and settings.hears_answers:
             answered = Answered(models, source.schema.at("key") is not None)
             self._session.hearing = again(said, answered)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,8 +30,26 @@ REMEMBERED = 200
 LATEST = 50
 """And so many that were the latest, for the page."""
 
+UNFINISHED = "unfinished"
+"""The state of an incident that was open when all ended."""
 RATE = 0.01
 """Where no rate of alerts was promised: so many are thought to come by chance."""
+
+
+@dataclass(frozen=True)
+class Happened:
+    """What came of the alerts of a block."""
+
+    columns: dict[str, Any]
+    """Of each row: its incident, and whether it is held back."""
+    events: list[Event]
+    before: list[int]
+    """Of each alert: how many of the events come before it."""
+    tell: Callable[[Incident, str], dict[str, Any]]
+
+    def told(self) -> list[dict[str, Any]]:
+        """Return what is told of the events."""
+        return [self.tell(event.incident, event.what) for event in self.events]
 
 
 class Grouping:
@@ -40,19 +60,28 @@ class Grouping:
     settings : RunSettings
     features : list of str
         The numbers that rows are learned from.
+    most : int, optional
+        Incidents of single keys that may be open at once.
+    remembered, latest : int
+        Of those that are over, so many with most alerts are remembered, and so many of the latest.
     """
 
-    def __init__(self, settings: RunSettings, features: list[str]) -> None:
-        self.settings, self.features = settings, features
-        self.groups = Incidents(settings.gap, settings.promised or RATE)
+    def __init__(
+        self, settings: RunSettings, features: list[str], most: int | None = None,
+        remembered: int = REMEMBERED, latest: int = LATEST,
+    ) -> None:  # fmt: skip
+        self.features = features
+        self._tells_p = settings.tells_p
+        self.groups = Incidents(settings.gap, settings.promised or RATE, most)
         self.pause = CoolDown(settings.cool_down)
         self.moments = _moments(len(features))
+        self._keeps = remembered, latest
         self.largest: list[dict[str, Any]] = []
         """What was told of those that are over and had most alerts, oldest first."""
         self.latest: list[dict[str, Any]] = []
         """What was told of the latest that are over."""
 
-    def __call__(self, block: Block, columns: dict[str, Any]) -> tuple[dict[str, Any], list[Event]]:
+    def __call__(self, block: Block, columns: dict[str, Any]) -> Happened:
         """Take what came of a block; return columns more, and what happened to incidents."""
         alert = np.asarray(columns["alert"], bool)
         shown = self.pause.update(alert, block.keys)
@@ -63,17 +92,28 @@ class Grouping:
             alert, self._values(columns, alert), block.time, block.keys, far=far, shown=shown,
             rows=block.rows, stamps=block.stamps, ids=columns.get("alert_id"),
         )  # fmt: skip
-        for event in found.events:
+        self._note(found.events)
+        numbers = [number or None for number in found.numbers.tolist()]
+        added = {"incident": numbers, "held_back": alert & ~shown}
+        return Happened(added, found.events, found.before, self.told)
+
+    def forget(self, keys: Iterable[Any]) -> Happened:
+        """Close the incidents of keys of which no rows come any more."""
+        events = self.groups.forget(keys)
+        self._note(events)
+        return Happened({}, events, [], self.told)
+
+    def _note(self, events: list[Event]) -> None:
+        for event in events:
             if event.what == "closed":
                 self._remember(self._drawn(event.incident))
-        numbers = [number or None for number in found.numbers.tolist()]
-        return {"incident": numbers, "held_back": alert & ~shown}, found.events
 
     def _remember(self, told: dict[str, Any]) -> None:
         """Remember an incident that is over; of too many the smallest is forgotten."""
-        self.latest = [*self.latest, told][-LATEST:]
+        remembered, latest = self._keeps
+        self.latest = [*self.latest, told][-latest:]
         self.largest.append(told)
-        if len(self.largest) > REMEMBERED:
+        if len(self.largest) > remembered:
             self.largest.remove(min(self.largest, key=lambda one: (one["alerts"], one["incident"])))
 
     def _drawn(self, one: Incident) -> dict[str, Any]:
@@ -83,8 +123,10 @@ class Grouping:
 
     def _values(self, columns: dict[str, Any], alert: Array) -> Array:
         """Return how low rows are: log p, or how far below the threshold."""
+        if not alert.any():
+            return np.zeros(len(alert))
         score = np.asarray(columns["score"], float)
-        if not self.settings.tells_p:
+        if not self._tells_p:
             score = score - np.asarray(columns["threshold"], float)
         return np.where(alert, np.nan_to_num(score), 0.0)
 
@@ -107,29 +149,40 @@ class Grouping:
         over = sorted(self.latest, key=lambda one: -one["incident"])
         return [*(self._drawn(one) for one in self.groups.newest(most)), *over][:most]
 
+    def still(self, start: int, count: int) -> list[dict[str, Any]]:
+        """Return so many of the incidents that are open, the newest first, from a place on."""
+        return [self._drawn(one) for one in self.groups.newest(start + count)[start:]]
+
     @property
     def open(self) -> list[dict[str, Any]]:
         """What can be told of the incidents that are open, oldest first."""
         return [self._drawn(one) for one in self.groups.open]
 
+    def unfinished(self) -> list[dict[str, Any]]:
+        """Return what is told of those that are open where nobody goes on with them."""
+        return [self.told(one, UNFINISHED) for one in self.groups.open]
+
     # -- words -----------------------------------------------------------------------------------
 
     def told(self, one: Incident, what: str = "") -> dict[str, Any]:
         """Return what is told of an incident, as JSON knows it."""
-        peak = float(np.exp(one.peak)) if self.settings.tells_p else one.peak
+        peak = float(np.exp(one.peak)) if self._tells_p else one.peak
         found: dict[str, Any] = {
             "incident": one.number, "state": what or ("open" if one.open else "closed"),
             "start_row": one.start, "end_row": one.end, "rows": one.rows,
         }  # fmt: skip
-        if self.settings.timed:
+        timed = any(stamp is not None for stamp in one.stamps)
+        if timed:
             found |= {"start": one.stamps[0], "end": one.stamps[1], "seconds": one.duration}
         found |= {"alerts": one.count, "held_back": one.held_back, "peak_row": one.peak_at}
-        if self.settings.timed:
+        if timed:
             found["peak_time"] = one.stamps[2]
+        if one.key is not None:
+            found["key"] = one.key
         if one.keys:
             names = sorted(one.keys, key=lambda key: (-one.keys[key], str(key)))
             found |= {"peak_key": one.peak_key, "keys": len(names), "key_names": names[:NAMES]}
-        found["peak_p" if self.settings.tells_p else "peak"] = peak
+        found["peak_p" if self._tells_p else "peak"] = peak
         found["features"] = [
             {"name": self.features[j], "alerts": count, "spreads": round(z, 3)}
             for j, count, z in one.drivers()
@@ -146,7 +199,7 @@ class Grouping:
         return f"{_extent(one)}{self._peak(one)}. {self._driven(one)}"
 
     def _peak(self, one: Incident) -> str:
-        if not self.settings.tells_p:
+        if not self._tells_p:
             return ""
         if one.count == 1:
             return f", {one_in(one.peak)}"
@@ -227,17 +280,8 @@ def _in_alerts(count: int, of: int) -> str:
     return " (in all of them)" if count == of else f" (in {count:,} of them)"
 
 
-def lines(grouping: Grouping, events: list[Event]) -> bytes:
-    """Return what happened to incidents as JSON lines."""
-    told = (grouping.told(e.incident, e.what) for e in events)
-    return "".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in told).encode(
-        "utf-8", "backslashreplace"
-    )
-
-
-def unfinished(grouping: Grouping) -> bytes:
-    """Return the incidents that are open where a run ends for good, as JSON lines."""
-    told = (grouping.told(one, "unfinished") for one in grouping.groups.open)
+def lines(told: list[dict[str, Any]]) -> bytes:
+    """Return what is told of incidents as JSON lines."""
     return "".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in told).encode(
         "utf-8", "backslashreplace"
     )

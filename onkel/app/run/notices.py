@@ -1,4 +1,4 @@
-"""Alerts of a run on their way to a webhook or a command.
+"""Alerts and incidents of a run on their way to a webhook or a command.
 
 With a state they become part of the checkpoint that has their rows, and are sent from there: what
 was killed is sent by the next run. Without one they wait in memory. Who learns waits for nobody.
@@ -8,27 +8,29 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 
-from onkel.app.notify.messages import Message, alert_of, features_of
+from onkel.app.notify.messages import Message, alert_of, features_of, in_order, incident_of
 from onkel.app.notify.office import UNDELIVERED, Office, grave
 from onkel.app.notify.outbox import StoredQueue
 from onkel.app.notify.queues import MemoryQueue
 from onkel.app.notify.settings import OPTIONS, Delivery
 from onkel.app.run.checkpoint import State
+from onkel.app.run.incidents import Happened
 from onkel.app.run.ledger import Checkpoint
 from onkel.streams.sources import Block
 
-FACTS = ("score", "p", "threshold", "rank", "why")
+FACTS = ("score", "p", "threshold", "rank", "incident", "why")
 """Columns of a detector that go into a message."""
 
 
 class Notices:
-    """Makes messages of a run's alerts, and has them sent.
+    """Makes messages of a run's alerts and incidents, and has them sent.
 
     Parameters
     ----------
@@ -47,7 +49,9 @@ class Notices:
         clock: Callable[[], float] = time.time,
     ) -> None:  # fmt: skip
         self.source = source_name(source)
-        self.state, self._clock = state, clock
+        self.state, self._clock, self._delivery = state, clock, delivery
+        self.made: Counter[str] = Counter()
+        """Messages of this run, by their kinds."""
         self._targets, self._new = [*delivery.channels()], list[Message]()
         self._memory: dict[str, MemoryQueue] = {}
         self._stored: dict[str, StoredQueue] = {}
@@ -67,14 +71,33 @@ class Notices:
 
     # -- while rows come -----------------------------------------------------------------------
 
-    def add(self, block: Block, columns: dict[str, Any], names: list[str]) -> None:
-        """Take the alerts of a block."""
-        at = np.flatnonzero(np.asarray(columns["alert"], bool)).tolist()
-        raw = block.raw(names) if at else None
-        self.put([self._message(block, columns, raw, i) for i in at])
+    def add(
+        self, block: Block, columns: dict[str, Any], names: list[str], happened: Happened | None
+    ) -> None:
+        """Take the alerts of a block, and what happened to incidents: what is wanted of it."""
+        alerts, events = list[Message](), list[Message]()
+        if self._delivery.alerts:
+            at = np.flatnonzero(np.asarray(columns["alert"], bool)).tolist()
+            raw = block.raw(names) if at else None
+            alerts = [self._message(block, columns, raw, i) for i in at]
+        if self._delivery.incidents and happened is not None:
+            events = self._incidents(happened.told())
+        self.put(in_order(alerts, events, [] if happened is None else happened.before))
+
+    def tell(self, told: list[dict[str, Any]]) -> None:
+        """Take what is told of incidents, if that is wanted."""
+        if self._delivery.incidents:
+            self.put(self._incidents(told))
+
+    def _incidents(self, told: list[dict[str, Any]]) -> list[Message]:
+        return [
+            incident_of(self._run, self.source, str(one["incident"]), self._clock(), one)
+            for one in told
+        ]
 
     def put(self, found: list[Message]) -> None:
         """Take messages of any kind; with a state they are sent after the next checkpoint."""
+        self.made.update(message.kind for message in found)
         if self.state is not None:
             self._new += found
             return
@@ -95,7 +118,7 @@ class Notices:
         return alert_of(self._run, self.source, name, self._clock(), facts)
 
     def commit(self, checkpoint: Checkpoint) -> None:
-        """Make a checkpoint of which the alerts since the last one are a part; then send them."""
+        """Make a checkpoint of which the messages since the last one are a part; then send them."""
         assert self.state is not None
         self.state.commit(checkpoint, dict.fromkeys(self._targets, self._new))
         self._new = []
@@ -147,7 +170,7 @@ def left_behind(state: State | None, delivery: Delivery | None) -> list[str]:
     given = delivery.channels() if delivery is not None else {}
     waits = state.messages_waiting() if state is not None else {}
     return [
-        f"{count:,} alert{'s' * (count != 1)} of an earlier run wait{'s' * (count == 1)} for "
+        f"{count:,} message{'s' * (count != 1)} of an earlier run wait{'s' * (count == 1)} for "
         f"{OPTIONS.get(target, target)}, which this one does not have"
         for target, count in sorted(waits.items())
         if target not in given

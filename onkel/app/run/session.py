@@ -142,13 +142,17 @@ class Session:
                         break
             self.hear(look=True)
         except SourceError as error:
-            self.save()
+            self._end()
             raise SourceProblem(str(error)) from None
         finally:
             self._writer.shutdown()
+        self._end()
+
+    def _end(self) -> None:
+        """Make a last checkpoint; without a state, tell of incidents that nobody goes on with."""
         self.save()
-        if self.state is None and self.grouping is not None and self.sinks.incidents is not None:
-            self.sinks.incidents.write(incidents.unfinished(self.grouping))
+        if self.state is None and self.grouping is not None:
+            self._tell(self.grouping.unfinished())
 
     def _blocks(self) -> Any:
         """Return the source's blocks; those of a file are read while others are learned."""
@@ -245,11 +249,13 @@ class Session:
         self.counters.predicted += len(block.rows)
         self.counters.examples += int(block.known.sum())
         if columns:
+            happened = None
             if self.grouping is not None:
-                columns = {**columns, **self._grouped(self.grouping, block, columns)}
+                happened = self._grouped(self.grouping, block, columns)
+                columns = {**columns, **happened.columns}
             self._write(block, columns)
             if self.notices is not None:
-                self.notices.add(block, columns, self.source.schema.features)
+                self.notices.add(block, columns, self.source.schema.features, happened)
             times = {} if block.time is None else {"time": block.time}
             self.counters.history.add(block.rows, {**self.counting.sums(columns), **times})
             last = block.first + block.count - 1  # the weights are those after the block
@@ -259,19 +265,26 @@ class Session:
 
     def _grouped(
         self, grouping: incidents.Grouping, block: Block, columns: dict[str, Any]
-    ) -> dict[str, Any]:
-        """Group the alerts of a block, write what became of incidents; return columns more."""
-        added, events = grouping(block, columns)
-        if events and self.sinks.incidents is not None:
-            self.sinks.incidents.write(incidents.lines(grouping, events))
+    ) -> incidents.Happened:
+        """Group the alerts of a block, and write what became of incidents."""
+        found = grouping(block, columns)
+        if found.events and self.sinks.incidents is not None:
+            self.sinks.incidents.write(incidents.lines(found.told()))
         alert, counters = np.asarray(columns["alert"], bool), self.counters
         scores = np.asarray(columns["score"], float)[alert]
         times = None if block.time is None else block.time[alert]
         counters.marks.add(block.rows[alert], scores, times)
-        counters.held_back += int(np.count_nonzero(added["held_back"]))
+        counters.held_back += int(np.count_nonzero(found.columns["held_back"]))
         counters.incidents = grouping.groups.count
         counters.incidents_open = len(grouping.groups)
-        return added
+        return found
+
+    def _tell(self, told: list[dict[str, Any]]) -> None:
+        """Write what became of incidents, and have it sent."""
+        if self.sinks.incidents is not None:
+            self.sinks.incidents.write(incidents.lines(told))
+        if self.notices is not None:
+            self.notices.tell(told)
 
     def _check_broken(self, block: Block) -> None:
         """With --strict stop at the first broken row, or refused one."""
@@ -353,6 +366,7 @@ class Session:
             found |= answering.told(self.counters, self.settings.promise)
         if self.notices is not None:
             found["deliveries"] = self.notices.summary()
+            found["messages"] = dict(self.notices.made)
         return found
 
     def closing(self) -> dict[str, Any]:

@@ -27,13 +27,14 @@ from onkel.app.service import calls, fleets, notices, pending, replay
 from onkel.app.service.archive import Keep
 from onkel.app.service.bodies import Entry
 from onkel.app.service.committer import Committer, Waiting
+from onkel.app.service.incidents import incidents_of
 from onkel.app.service.keeper import Keeper
 from onkel.app.service.keys import Keys, Remembered
 from onkel.app.service.limits import MIB, Limits
 from onkel.app.service.log import Stopped
 from onkel.app.service.models import Aside, Models
 from onkel.app.service.places import MAKING, Place, Places
-from onkel.app.service.slots import Slot
+from onkel.app.service.slots import Slot, inner
 from onkel.app.service.snapshots import Folder
 from onkel.app.service.start import Start
 from onkel.app.service.watching import Watch
@@ -148,7 +149,13 @@ class Engine:
         unsaved = [words for id, words in [*self.keeper.unsaved.items()] if id in self.models.slots]
         sending = [] if self.notices is None else self.notices.troubles()
         kept = self.state.archive.troubles()
-        return [w for w in (self.keeper.trouble, *aside, *unsaved, *sending, *kept) if w]
+        grouped = [
+            f"The incidents of {slot.spec.name!r} are not whole: {slot.incidents.trouble}"
+            for slot in self.slots()
+            if slot.incidents is not None and slot.incidents.trouble
+        ]
+        every = (self.keeper.trouble, *aside, *unsaved, *sending, *grouped, *kept)
+        return [words for words in every if words]
 
     # -- changing ------------------------------------------------------------------------------
 
@@ -346,17 +353,21 @@ class Engine:
         if entry.op in MAKING:
             return self._make(position, entry, made)
         if entry.op == "delete":
-            return self._delete(position, entry)
+            return self._delete(position, entry, slot)
         if slot is None:
             raise Problem(404, "unknown_model", "This model was deleted meanwhile.", "name")
         if slot.failed:
             raise Problem(503, "model_failed", slot.failed)
         body, said, rows = calls.learned(slot.model, entry, slot.spec.features, position)
         slot.kept = pending.bytes_of(slot.model)
+        estimator, features, happened = slot.estimator, slot.spec.features, None
+        if slot.incidents is not None:
+            happened = slot.incidents.take(entry, position, estimator, said, rows, features)
         if entry.op != pending.REMEMBER:
-            self.watch.learned(slot, entry, rows, said.marks, said.beside.get("alert_id"))
+            ids = said.beside.get("alert_id")
+            self.watch.learned(slot, entry, rows, said.marks, ids, happened)
         if self.notices is not None:
-            found = self.notices.messages(slot.spec, entry, position, slot.estimator, said)
+            found = self.notices.messages(slot.spec, entry, position, estimator, said, happened)
             self.notices.take(slot.spec.id, position, found)
         return calls.remembered(entry, position, 200, body, slot.spec.name)
 
@@ -364,7 +375,8 @@ class Engine:
         estimator = replay.made(entry) if made is None else made
         self.keeper.fit(estimator)
         kind = replay.kind_of(estimator)
-        slot = Slot(replay.spec_of(position, entry, kind), estimator, self.pool)
+        spec = replay.spec_of(position, entry, kind)
+        slot = Slot(spec, estimator, self.pool, incidents_of(inner(estimator)))
         body = encode({"position": position, "name": entry.name, "kind": kind})
         with self.models.guard:
             if entry.name in self.models and self.models.spec(entry.name).id != entry.replaces:
@@ -375,15 +387,23 @@ class Engine:
             self.models.enter(slot)
         return calls.remembered(entry, position, 201, body, entry.name)
 
-    def _delete(self, position: int, entry: Entry) -> Remembered:
+    def _delete(self, position: int, entry: Entry, slot: Slot | None) -> Remembered:
         with self.models.guard:
             spec = self.models.drop(entry.model)
             if spec is None:
                 raise Problem(404, "unknown_model", "This model was deleted meanwhile.", "name")
             self.keys.forget(spec.name)
             self.models.settled = position
+        if slot is not None and self.notices is not None:  # after what it still has to learn
+            self.notices.expect(slot.do(lambda: self._leave(slot, position)))
         body = encode({"position": position, "name": spec.name, "deleted": True})
         return calls.remembered(entry, position, 200, body, spec.name)
+
+    def _leave(self, slot: Slot, position: int) -> None:
+        """Tell of the incidents that are open where their model is deleted."""
+        if self.notices is not None and slot.incidents is not None:
+            told = self.notices.incidents(slot.spec, position, slot.incidents.unfinished())
+            self.notices.take(slot.spec.id, position, told)
 
     # -- the end -------------------------------------------------------------------------------
 

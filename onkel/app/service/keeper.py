@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from dataclasses import replace
 from typing import Any
 
 from onkel.app.service import codec
 from onkel.app.service.committer import Committer
+from onkel.app.service.incidents import incidents_of
 from onkel.app.service.keys import Keys
 from onkel.app.service.log import Record
 from onkel.app.service.models import Models
 from onkel.app.service.notices import Notices
-from onkel.app.service.replay import Notes, revived, words_of
+from onkel.app.service.replay import Notes, Revived, loaded, revived, words_of
 from onkel.app.service.slots import Slot, Spec
 from onkel.app.service.snapshots import Folder, Saved
 from onkel.fleet import Fleet
@@ -155,11 +157,12 @@ class Keeper:
         if self._by_tail(slot):
             return None
         try:
-            position, data = slot.do(lambda: _dumped(slot)).result()
+            position, data, told = slot.do(lambda: _dumped(slot)).result()
             if data is None:
                 return self.files[id]
             file = self.state.write_model(id, position, data)
             self._read_back(file, data)
+            incidents = self._write_incidents(slot, position, told)
         except OSError:  # the disk's fault, and no model's
             raise
         except Exception as error:
@@ -167,7 +170,17 @@ class Keeper:
             return None
         self.unsaved.pop(id, None)
         slot.logged = 0
-        return Saved(slot.spec, position, file)
+        return Saved(slot.spec, position, file, incidents=incidents)
+
+    def _write_incidents(self, slot: Slot, position: int, data: bytes) -> str:
+        """Write a detector's incidents, and read them back; nothing of other models."""
+        if not data:
+            return ""
+        file = self.state.write_incidents(slot.spec.id, position, data)
+        found = incidents_of(slot.estimator, self.state.model_bytes(file))
+        if found is None or found.dumps() != data:
+            raise NotReadBack(f"models/{file} does not bring its incidents back")
+        return file
 
     def _by_tail(self, slot: Slot) -> bool:
         """Whether the log of a large model with keys is kept for now: less than a new file."""
@@ -220,20 +233,23 @@ class Keeper:
             if before is not None and not records:
                 found[spec.id] = before
                 continue
-            file, tails = (before.file, before.tails) if before is not None else ("", ())
+            old = Saved(spec, start - 1, "") if before is None else before
             tail = self.state.write_tail(spec.id, start - 1, records)
-            found[spec.id] = Saved(spec, start - 1, file, (*tails, tail))
+            found[spec.id] = replace(old, position=start - 1, tails=(*old.tails, tail))
         return found
 
     # -- bringing back -------------------------------------------------------------------------
 
-    def load(self, saved: Saved, notes: Notes) -> Any:
+    def load(self, saved: Saved, notes: Notes) -> Revived:
         """Return the model that a snapshot has, its own part of the log applied."""
         tail = self.state.tail(saved)
         notes.add(tail)
-        data = self.state.model_bytes(saved.file) if saved.file else None
-        found = revived(lambda: _loaded(data), tail, saved.spec, notes, self.keys.add, self.notices)
-        return self.fit(found)
+        data, told = (self.state.model_bytes(n) if n else None for n in saved.own)
+        found = revived(
+            lambda: loaded(data, told), tail, saved.spec, notes, self.keys.add, self.notices
+        )
+        self.fit(found.model)
+        return found
 
     def rebuilt(self, slot: Slot, before: int) -> Any:
         """Return a model that is in use as it was before a record, from the disk."""
@@ -248,17 +264,14 @@ class Keeper:
         notes.add(records)  # later ones, too: they may tell of earlier ones
         notes.decided[id] = before
         records = [r for r in records if r.position < before]
-        return self.fit(revived(lambda: _loaded(data), records, slot.spec, notes))
+        return self.fit(revived(lambda: loaded(data, None), records, slot.spec, notes).model)
 
 
-def _loaded(data: bytes | None) -> Any:
-    return None if data is None else codec.loads(data)
-
-
-def _dumped(slot: Slot) -> tuple[int, bytes | None]:
-    """Return a model's bytes and its position; no bytes where the last snapshot has them."""
+def _dumped(slot: Slot) -> tuple[int, bytes | None, bytes]:
+    """Return a model's position, its bytes and its incidents'; none where a snapshot has them."""
     if slot.failed:
         raise NotReadBack(slot.failed)
     if slot.saved == slot.position:
-        return slot.position, None
-    return slot.position, codec.dumps(slot.model)
+        return slot.position, None, b""
+    told = b"" if slot.incidents is None else slot.incidents.dumps()
+    return slot.position, codec.dumps(slot.model), told

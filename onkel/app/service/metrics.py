@@ -29,6 +29,8 @@ def text(requests: Requests, engine: Engine) -> str:
         ("onkel_request_seconds", "histogram", "Seconds to answer", requests.times()),
         each("onkel_examples_total", "examples"),
         each("onkel_alerts_total", "alerts"),
+        shared("onkel_incidents_open", [(labels, slot.incidents.open)
+               for slot, labels in slots if slot.incidents is not None]),
         each("onkel_rate_promised", "promised"),
         each("onkel_rate_realised", "realised"),
         each("onkel_model_bytes", "bytes"),

@@ -1,9 +1,9 @@
-"""Alerts of a service's models on their way to a webhook or a command.
+"""Alerts and incidents of a service's models on their way to a webhook or a command.
 
 What a record of the log brings is put into a database of its own, ``notices.sqlite``, by a thread
-of its own, and sent from there. Before a snapshot lets a part of the log go, all alerts of that
-part are in it. So a service that is killed finds those that are not in its log again, when it
-applies that again at its start; which records were taken is noted with their messages, and none
+of its own, and sent from there. Before a snapshot lets a part of the log go, all messages of that
+part are in it. So a service that is killed finds those that are not in it again, when it
+applies its log again at its start; which records were taken is noted with their messages, and none
 is taken twice.
 """
 
@@ -17,6 +17,7 @@ import time
 import uuid
 import zlib
 from collections.abc import Iterator
+from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,22 @@ from numpy.typing import NDArray
 
 from onkel.app import disk
 from onkel.app.notify import outbox
-from onkel.app.notify.messages import ALERT, Message, alert_of, features_of, id_of
+from onkel.app.notify.messages import (
+    ALERT,
+    Message,
+    alert_of,
+    features_of,
+    id_of,
+    in_order,
+    incident_of,
+)
 from onkel.app.notify.office import UNDELIVERED, Office, grave
 from onkel.app.notify.outbox import StoredQueue
 from onkel.app.notify.settings import Delivery
+from onkel.app.run.incidents import Happened
 from onkel.app.service import fleets, tables
 from onkel.app.service.bodies import Entry
+from onkel.app.service.incidents import places_of
 from onkel.app.service.slots import Spec
 from onkel.inputs import weights_of
 from onkel.judge import Answer, Marks, briefly
@@ -63,13 +74,14 @@ class Notices:
     def __init__(self, delivery: Delivery, folder: Path) -> None:
         self.trouble = ""
         """Why alerts could not be taken, or written, the last time."""
-        self._folder, self._targets = folder, [*delivery.channels()]
+        self._folder, self._targets, self._delivery = folder, [*delivery.channels()], delivery
         self._db = _opened(folder / NAME)
         self._noted = dict(self._db.execute("SELECT name, value FROM meta"))
         self._taken = dict(self._db.execute("SELECT model, position FROM taken"))
         self._since = int(self._noted["since"]) if "since" in self._noted else None
         self._pending: list[Batch] = []
         self._wake, self._closing = threading.Condition(), False
+        self._leaving: list[Future[None]] = []
         self._queues = {t: StoredQueue(folder / NAME, t) for t in self._targets}
         self.office = Office(delivery, self._queues, grave(folder))
         self._writer = threading.Thread(target=self._write_all, name="onkel-notices", daemon=True)
@@ -86,29 +98,52 @@ class Notices:
     # -- taking --------------------------------------------------------------------------------
 
     def messages(
-        self, spec: Spec, entry: Entry, position: int, model: Any, said: Answer
-    ) -> list[Message]:
+        self, spec: Spec, entry: Entry, position: int, model: Any, said: Answer,
+        happened: Happened | None,
+    ) -> list[Message]:  # fmt: skip
         """Return the messages of a record that was just applied; an error is noted, not raised."""
+        if model.task != "novelty" or self._has(spec.id, position):
+            return []
+        alerts, events = list[Message](), list[Message]()
+        before = [] if happened is None else happened.before
         try:
-            return self._messages(spec, entry, position, model, said)
+            if self._delivery.alerts and said.marks.mark is not None:
+                alerts = self._alerts(spec, entry, position, model, said, happened)
+            if happened is not None:
+                events = self.incidents(spec, position, happened.told())
+            return in_order(alerts, events, before)
         except Exception as error:
             self.trouble = f"Alerts of record {position} are not sent ({error!r:.200})."
             _LOG.exception("alerts of record %d of model %r are not sent", position, spec.name)
             return []
 
-    def _messages(
-        self, spec: Spec, entry: Entry, position: int, model: Any, said: Answer
-    ) -> list[Message]:
-        marks = said.marks
-        if model.task != "novelty" or marks.mark is None or self._has(spec.id, position):
+    def incidents(
+        self, spec: Spec, position: int, told: list[dict[str, Any]]
+    ) -> list[Message]:  # fmt: skip
+        """Return the messages of what a record has done to incidents, if they are wanted."""
+        if not self._delivery.incidents or self._has(spec.id, position):
             return []
+        now = time.time()
+        return [
+            incident_of(self._run, spec.name, f"{spec.id} {one['incident']}", now, one)
+            for one in told
+        ]
+
+    def _alerts(
+        self, spec: Spec, entry: Entry, position: int, model: Any, said: Answer,
+        happened: Happened | None,
+    ) -> list[Message]:  # fmt: skip
+        marks = said.marks
+        assert marks.mark is not None
         at, now = np.flatnonzero(marks.mark).tolist(), time.time()
-        places, names = _places(entry, model), _names(entry, model, at)
+        places, names = places_of(entry, model), _names(entry, model, at)
         rows = [tables.row_of(model, entry, i) for i in at]
         reasons = self._reasons(model, spec.features, rows, marks, at)
         found = []
         for i, row, why, name in zip(at, rows, reasons, names, strict=True):
             facts = {"row": int(places[i]), **_facts(entry, model, said, i)}
+            if happened is not None and happened.columns:
+                facts["incident"] = happened.columns["incident"][i]
             facts |= _features(spec.features, row)
             message = alert_of(self._run, spec.name, name, now, {**facts, "why": why})
             # Its own id follows from the log: there it cannot be another's.
@@ -181,8 +216,17 @@ class Notices:
     def _note(self, name: str, value: str) -> None:
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
 
+    def expect(self, leaving: Future[None]) -> None:
+        """Let a snapshot wait for what a model that is deleted still has to tell."""
+        with self._wake:
+            self._leaving = [*(one for one in self._leaving if not one.done()), leaving]
+
     def settle(self) -> None:
         """Wait until all that was taken is written; raise OSError if that cannot be."""
+        with self._wake:
+            leaving = self._leaving
+        if wait(leaving, PATIENCE).not_done:
+            raise OSError("a model that was deleted has not told yet of all its alerts")
         with self._wake:
             if not self._wake.wait_for(lambda: not self._pending, PATIENCE):
                 raise OSError(self.trouble or f"alerts could not be written to {NAME}")
@@ -196,12 +240,12 @@ class Notices:
     def troubles(self) -> list[str]:
         """Return what is not as it should be, in words."""
         failing = [
-            f"{sender.channel} does not take alerts: {sender.tally.trouble}."
+            f"{sender.channel} does not take {self.office.word}s: {sender.tally.trouble}."
             for sender in self.office.senders
             if sender.tally.trouble
         ]
         lost = sum(tally.lost for tally in self.office.tallies().values())
-        words = f"{lost} alerts could not be delivered; they lie in {UNDELIVERED}."
+        words = f"{lost} {self.office.word}s could not be delivered; they lie in {UNDELIVERED}."
         return [*filter(None, [self.trouble]), *failing, *([words] if lost else [])]
 
     def close(self) -> None:
@@ -230,22 +274,15 @@ def off(folder: Path) -> None:
             db.execute("DELETE FROM meta WHERE name = 'since'")
             db.execute("DELETE FROM taken")
         for target, count in outbox.waiting(db).items():
-            _LOG.warning("%d alerts of an earlier start wait for the %s", count, target)
+            _LOG.warning("%d messages of an earlier start wait for the %s", count, target)
     finally:
         db.close()
-
-
-def _places(entry: Entry, model: Any) -> Array:
-    """Return how many rows a model had learned before each of a record that it has just learned."""
-    live = weights_of(entry.sample_weight, entry.count) > 0
-    found: Array = model.t_ - np.cumsum(live[::-1])[::-1]
-    return found
 
 
 def _names(entry: Entry, model: Any, at: list[int]) -> list[str]:
     """Return what alerts are called: by the rows learned before; of a key, by those of the key."""
     if entry.keys is None:
-        places = _places(entry, model)
+        places = places_of(entry, model)
         return [str(int(places[i])) for i in at]
     live = weights_of(entry.sample_weight, entry.count) > 0
     after = {key: model[key].t_ for key in {entry.keys[i] for i in at}}

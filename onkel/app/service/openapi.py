@@ -116,6 +116,39 @@ REPLAYED: Doc = {
         },
     },
 }
+INCIDENTS: Doc = {
+    "type": "object",
+    "required": ["found", "start", "so_far", "open", "incidents"],
+    "properties": {
+        "found": {"type": "integer", "description": "That can be asked for"},
+        "start": {"type": "integer"},
+        "so_far": {"type": "integer", "description": "All since the model was made"},
+        "open": {"type": "integer"},
+        "incidents": {
+            "type": "array",
+            "description": "Those that are open first, each part newest first",
+            "items": {
+                "type": "object",
+                "required": ["incident", "state", "start_row", "end_row", "alerts", "words"],
+                "properties": {
+                    "incident": {"type": "integer", "description": "Its number"},
+                    "state": {"type": "string", "enum": ["open", "closed"]},
+                    **{
+                        name: {"type": "integer"}
+                        for name in ("start_row", "end_row", "rows", "alerts", "peak_row", "keys")
+                    },
+                    "peak_p": {"type": "number"},
+                    "peak": {"type": "number", "description": "Of models without p"},
+                    "key": {"type": ["string", "integer"]},
+                    "key_names": {"type": "array", "items": {"type": ["string", "integer"]}},
+                    "features": {"type": "array", "items": {"type": "object"}},
+                    "alert_ids": {"type": "array", "items": {"type": "string"}},
+                    "words": {"type": "string"},
+                },
+            },
+        },
+    },
+}
 _NAME: Doc = {
     "name": "name", "in": "path", "required": True,
     "schema": {"type": "string", "pattern": f"^{NAME.pattern}$"},
@@ -153,6 +186,11 @@ _WAITING: Doc = {
     "description": "true: only those that wait for an answer",
     "schema": {"type": "string", "enum": ["true", "false"], "default": "false"},
 }  # fmt: skip
+_OPEN: Doc = {
+    "name": "open", "in": "query", "required": False,
+    "description": "true: only those that are open",
+    "schema": {"type": "string", "enum": ["true", "false"], "default": "false"},
+}  # fmt: skip
 _ONE: Doc = {"name": "key", "in": "query", "required": True, "schema": {"type": "string"}}
 _ONE_KIND: Doc = {
     "name": "kind", "in": "query", "required": False,
@@ -166,7 +204,7 @@ def document(limits: Limits) -> Doc:
     Examples
     --------
     >>> len(document(Limits())["paths"])
-    16
+    17
     """
     return {
         "openapi": "3.1.0",
@@ -181,7 +219,13 @@ def document(limits: Limits) -> Doc:
         },
         "paths": _paths(),
         "components": {
-            "schemas": {**_schemas(), "Error": ERROR, "Predicted": PREDICTED, "Replayed": REPLAYED},
+            "schemas": {
+                **_schemas(),
+                "Error": ERROR,
+                "Predicted": PREDICTED,
+                "Replayed": REPLAYED,
+                "Incidents": INCIDENTS,
+            },
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{}, {"token": []}],
@@ -262,6 +306,16 @@ def _paths() -> Doc:
                 extra=[_WAITING, _START, _COUNT_ALERTS, {**_ONE, "required": False}, _ONE_KIND],
             ),
         },
+        "/models/{name}/incidents": {
+            "parameters": [_NAME],
+            "get": _found(
+                _operation(
+                    "A detector's incidents: those that are open, then the latest that are over",
+                    extra=[_OPEN, _START, _COUNT_ALERTS],
+                ),
+                "Incidents",
+            ),
+        },
         "/models/{name}/file": {
             "parameters": [_NAME],
             "get": _operation("The model's file", answer="application/octet-stream"),
@@ -275,9 +329,15 @@ def _post(
 ) -> Doc:
     operation = _operation(words, bodies, extra)
     if found is not None:
-        answer = {"schema": {"$ref": f"#/components/schemas/{found}"}}
-        operation["responses"]["200"]["content"] = {"application/json": answer}
+        operation = _found(operation, found)
     return {"parameters": [_NAME], "post": operation}
+
+
+def _found(operation: Doc, name: str) -> Doc:
+    """Let an operation be answered with what a schema describes."""
+    answer = {"schema": {"$ref": f"#/components/schemas/{name}"}}
+    operation["responses"]["200"]["content"] = {"application/json": answer}
+    return operation
 
 
 _EITHER = {"Learn": ("Batch", "Labels"), "Compare": ("Replay", "Recall")}

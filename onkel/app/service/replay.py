@@ -9,6 +9,7 @@ was on its way when the service ended) is decided now.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -16,6 +17,7 @@ import msgspec
 from onkel.app.http.problems import Problem
 from onkel.app.service import calls, codec, pending
 from onkel.app.service.bodies import Entry
+from onkel.app.service.incidents import ModelIncidents, incidents_of
 from onkel.app.service.keys import Remembered
 from onkel.app.service.log import Record
 from onkel.app.service.notices import Batch, Notices
@@ -123,54 +125,73 @@ def time_of(estimator: Any) -> int:
     return getattr(estimator, "t_", 0)
 
 
+@dataclass
+class Revived:
+    """A model that comes back, with what its records have brought."""
+
+    model: Any
+    incidents: ModelIncidents | None
+    answers: list[Remembered] = field(default_factory=list)
+    messages: list[Batch] = field(default_factory=list)
+
+
+def loaded(data: bytes | None, incidents: bytes | None) -> Revived:
+    """Return a model and its incidents from their files; nothing, where there are none yet."""
+    if data is None:
+        return Revived(None, None)
+    model = codec.loads(data)
+    return Revived(model, incidents_of(inner(model), incidents))
+
+
 def revived(
-    load: Callable[[], Any], records: list[Record], spec: Spec, notes: Notes,
+    load: Callable[[], Revived], records: list[Record], spec: Spec, notes: Notes,
     remember: Callable[[Remembered], None] | None = None, notices: Notices | None = None,
-) -> Any:  # fmt: skip
+) -> Revived:  # fmt: skip
     """Return a model as it is after some records; `load` returns it as it was before them.
 
     `remember` is told the answers, `notices` the alerts. Raises whatever keeps a model from coming
     back.
     """
     while True:  # once more without each record that has moved the model and then failed
-        estimator, told, alerts = load(), list[Remembered](), list[Batch]()
-        for record in records:
-            estimator, moved = _one(estimator, record, spec, notes, told, notices, alerts)
-            if moved:
-                break
-        else:
+        found = load()
+        if not any(_one(found, record, spec, notes, notices) for record in records):
             break
-    if estimator is None:
+    if found.model is None:
         raise Unreadable("nothing there says how it was made")
     if remember is not None:
-        for answer in told:
+        for answer in found.answers:
             remember(answer)
-    for batch in alerts:
+    for batch in found.messages:
         assert notices is not None
         notices.take(*batch)
-    return estimator
+    return found
 
 
 def _one(
-    estimator: Any, record: Record, spec: Spec, notes: Notes, told: list[Remembered],
-    notices: Notices | None, alerts: list[Batch],
-) -> tuple[Any, bool]:  # fmt: skip
-    """Return a model after one record, and whether it was refused and has moved all the same."""
-    entry, t = entry_of(record), time_of(estimator)
-    if record.position in notes.refused or entry.op in (NOTE, "delete"):
-        return estimator, False
+    found: Revived, record: Record, spec: Spec, notes: Notes, notices: Notices | None
+) -> bool:  # fmt: skip
+    """Apply one record; return whether it was refused, and the model has moved all the same."""
+    model, entry, position = found.model, entry_of(record), record.position
+    t = time_of(model)
+    if position in notes.refused or entry.op in (NOTE, "delete"):
+        return False
     if entry.op in MAKING:
-        return made(entry), False
+        found.model = made(entry)
+        found.incidents = incidents_of(inner(found.model))
+        return False
     try:
-        body, said, _ = calls.learned(estimator, entry, spec.features, record.position)
+        body, said, rows = calls.learned(model, entry, spec.features, position)
     except Exception as error:
         check_undecided(record, notes, error)
-        return estimator, not unchanged(estimator, t, error)
-    told.append(calls.remembered(entry, record.position, 200, body, spec.name))
+        return not unchanged(model, t, error)
+    happened = None
+    if found.incidents is not None:
+        happened = found.incidents.take(entry, position, inner(model), said, rows, spec.features)
+    found.answers.append(calls.remembered(entry, position, 200, body, spec.name))
     if notices is not None:
-        found = notices.messages(spec, entry, record.position, estimator, said)
-        alerts.append((spec.id, record.position, found))
-    return estimator, False
+        messages = notices.messages(spec, entry, position, inner(model), said, happened)
+        found.messages.append((spec.id, position, messages))
+    return False
 
 
 def check_undecided(record: Record, notes: Notes, error: Exception) -> None:

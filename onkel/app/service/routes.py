@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -26,6 +27,7 @@ from onkel.app.service import (
     comparing,
     feedback,
     fleets,
+    incidents,
     kept,
     lookback,
     metrics,
@@ -90,6 +92,7 @@ class Api:
             ("POST", f"{model}/forget", self.forget),
             ("POST", f"{model}/feedback", self.feedback),
             ("GET", f"{model}/alerts", self.alerts),
+            ("GET", f"{model}/incidents", self.incidents),
             ("GET", f"{model}/file", self.export),
             ("PUT", f"{model}/file", self.take),
         ]
@@ -330,14 +333,22 @@ class Api:
         """The alerts of a model that are kept, newest first, with their answers."""
         slot, asked = self._slot(request), request.query_params
         start, count = whole(asked, "start", 0, 10**9), whole(asked, "count", 50, 1000)
-        waiting = asked.get("waiting", "false")
-        if waiting not in ("true", "false"):
-            words = f"waiting is true or false; got {waiting[:40]!r}."
-            raise Problem(422, "bad_field", words, "waiting")
+        waiting = _truth(asked, "waiting")
         key = key_of(asked) if "key" in asked else None
 
         def call(estimator: Any) -> Any:
-            return feedback.listed(estimator, key, start, count, waiting == "true")
+            return feedback.listed(estimator, key, start, count, waiting)
+
+        return _json(await self._wait(self.engine.ask(slot, call)))
+
+    async def incidents(self, request: Request) -> Response:
+        """The incidents of a detector: those that are open, then the latest that are over."""
+        slot, asked = self._slot(request), request.query_params
+        start, count = whole(asked, "start", 0, 10**9), whole(asked, "count", 50, 1000)
+        known, only = incidents.check(slot.incidents, slot.spec.name), _truth(asked, "open")
+
+        def call(estimator: Any) -> Any:
+            return known.listed(start, count, only)
 
         return _json(await self._wait(self.engine.ask(slot, call)))
 
@@ -448,6 +459,15 @@ def noted(path: str, handler: Handler) -> Handler:
         return await handler(request)
 
     return call
+
+
+def _truth(asked: QueryParams, name: str) -> bool:
+    """Return a parameter that is true or false; false if it is not there."""
+    given = asked.get(name, "false")
+    if given not in ("true", "false"):
+        words = f"{name} is true or false; got {given[:40]!r}."
+        raise Problem(422, "bad_field", words, name)
+    return given == "true"
 
 
 def _key(request: Request) -> str | None:

@@ -11,11 +11,14 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from onkel.late import Late
+
+if TYPE_CHECKING:
+    from onkel.app.service.incidents import ModelIncidents
 
 Call = tuple[Callable[[], Any], "Future[Any]"]
 TURN = 0.02
@@ -49,8 +52,12 @@ class Slot:
     >>> pool.shutdown()
     """
 
-    def __init__(self, spec: Spec, model: Any, pool: Executor) -> None:
+    def __init__(
+        self, spec: Spec, model: Any, pool: Executor, incidents: ModelIncidents | None = None
+    ) -> None:
         self.spec = spec
+        self.incidents = incidents
+        """Of a detector: which of its alerts belong together."""
         self.model = model
         """The estimator, a fleet, or one with the rows that wait for their labels."""
         self.position = spec.created

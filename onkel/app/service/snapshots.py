@@ -1,6 +1,7 @@
 """The folder of a service: the log, model files, and one database that ties them together.
 
-``log/<position>.log``, ``models/<id>-<position>.model``, ``state.sqlite``. A snapshot is written
+``log/<position>.log``, ``models/<id>-<position>.model`` (of a detector also ``.incidents``),
+``state.sqlite``. A snapshot is written
 file by file; one transaction then makes it the state; then older files go. A model that could not
 be saved, or is set aside, keeps the file that it has, and its own part of the log goes into
 ``models/<id>-<position>.log``: the log of all others need not wait for it. What the log no longer
@@ -37,7 +38,7 @@ CREATE TABLE IF NOT EXISTS keys (
   key TEXT PRIMARY KEY, position INTEGER NOT NULL, digest BLOB NOT NULL, status INTEGER NOT NULL,
   body BLOB NOT NULL, lines INTEGER NOT NULL, name TEXT NOT NULL);
 """
-_OWN = re.compile(r"\d+-\d+\.(model|log)(\.new)?")
+_OWN = re.compile(r"\d+-\d+\.(model|incidents|log)(\.new)?")
 """Names of files that are written to `models`; whatever else lies there is not touched."""
 
 
@@ -52,11 +53,18 @@ class Saved:
     """In `models`; empty for a model that was never saved."""
     tails: tuple[str, ...] = ()
     """In `models`: its records behind the file; empty where the file has all."""
+    incidents: str = ""
+    """In `models`: a detector's incidents, as they were at the file."""
+
+    @property
+    def own(self) -> tuple[str, str]:
+        """Its file, and that of its incidents; empty where there is none."""
+        return self.file, self.incidents
 
     @property
     def names(self) -> list[str]:
         """All its files."""
-        return [name for name in (self.file, *self.tails) if name]
+        return [name for name in (*self.own, *self.tails) if name]
 
     def __str__(self) -> str:
         return ", ".join(f"models/{name}" for name in self.names)
@@ -134,8 +142,9 @@ class Folder:
         query = "SELECT spec, position, file, tails FROM models ORDER BY id"
         rows = self._db.execute(query).fetchall()
         return [
-            Saved(msgspec.json.decode(spec, type=Spec), position, file, tuple(tails.split()))
-            for spec, position, file, tails in rows
+            Saved(msgspec.json.decode(spec, type=Spec), position, file, tuple(tails.split()), told)
+            for spec, position, own, tails in rows
+            for file, _, told in [own.partition(" ")]
         ]
 
     def model_bytes(self, file: str) -> bytes:
@@ -167,6 +176,12 @@ class Folder:
         disk.write_private(path, data)
         return path.name
 
+    def write_incidents(self, id: int, position: int, data: bytes) -> str:
+        """Write a model's incidents beside its file; the same holds."""
+        path = self.folder / "models" / f"{id}-{position}.incidents"
+        disk.write_private(path, data)
+        return path.name
+
     def write_tail(self, id: int, position: int, records: list[Record]) -> str:
         """Write records of a model that come behind its file, damaged or not."""
         path = self.folder / "models" / f"{id}-{position}.log"
@@ -178,7 +193,13 @@ class Folder:
     ) -> None:
         """Make a snapshot the state: models, answers, and where the log goes on, all at once."""
         rows = [
-            (m.spec.id, msgspec.json.encode(m.spec), m.position, m.file, " ".join(m.tails))
+            (
+                m.spec.id,
+                msgspec.json.encode(m.spec),
+                m.position,
+                " ".join(filter(None, m.own)),
+                " ".join(m.tails),
+            )
             for m in sorted(models, key=lambda m: m.spec.id)
         ]
         noted = {"format": FORMAT, **noted}

@@ -60,7 +60,8 @@ class Start:
     def _enter(self, saved: Saved) -> None:
         self.keeper.files[saved.spec.id] = saved
         try:
-            slot = Slot(saved.spec, self.keeper.load(saved, self._notes), self._pool)
+            found = self.keeper.load(saved, self._notes)
+            slot = Slot(saved.spec, found.model, self._pool, found.incidents)
         except Exception as error:
             words = f"{saved} cannot be loaded ({replay.words_of(error)})."
             self.models.set_aside(saved.spec, words)

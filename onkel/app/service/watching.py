@@ -12,9 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.app.live.board import PERIOD, REVISED, Block, Board
-from onkel.app.run.fleets import far_of
-from onkel.app.run.incidents import Grouping
-from onkel.app.run.settings import RunSettings
+from onkel.app.run.incidents import Happened
 from onkel.app.service import feedback, tables
 from onkel.app.service.bodies import Entry, names_bytes
 from onkel.app.service.slots import Slot
@@ -22,7 +20,6 @@ from onkel.fleet import Fleet
 from onkel.fleet.ranking import Ranking
 from onkel.fleet.view import FleetView
 from onkel.judge import UNKNOWN, Marks
-from onkel.streams.sources import Block as Rows
 
 Array = NDArray[Any]
 
@@ -68,8 +65,6 @@ class Watched:
         self.ranking: Ranking | None = None
         """Of a model with keys: how they are doing, since the service started."""
         self.view: FleetView | None = None
-        self.grouping: Grouping | None = None
-        """Of a detector: its incidents, since the service started."""
 
 
 class Watch:
@@ -86,14 +81,13 @@ class Watch:
         watched = self._watched[slot.spec.id] = Watched(slot.spec.features)
         slot.bytes = watched.names
         self.board.begin(slot.spec.name, slot.estimator.task)
-        if slot.estimator.task == "novelty":
-            watched.grouping = grouping_of(slot)
+        self._incidents(slot)
         if isinstance(slot.estimator, Fleet):
             watched.ranking = Ranking()
             watched.view = FleetView(slot.estimator, watched.ranking, slot.spec.features)
             self.board.show_keys(slot.spec.name, watched.view)
         if slot.estimator.__sklearn_is_fitted__():
-            numbers = self._numbers(slot, watched, slot.estimator.diagnostics_)
+            numbers = self._numbers(slot, watched, slot.estimator.diagnostics_) | _counted(slot)
             self.board.publish(slot.spec.name, Block(slot.estimator.task, 0, numbers=numbers))
 
     def end(self, slot: Slot) -> None:
@@ -108,12 +102,15 @@ class Watch:
             watched.ranking.drop(keys)
 
     def learned(
-        self, slot: Slot, entry: Entry, rows: Any, judged: Marks, ids: Any = None
+        self, slot: Slot, entry: Entry, rows: Any, judged: Marks, ids: Any = None,
+        happened: Happened | None = None,
     ) -> None:  # fmt: skip
         """Note what a call brought; called while no other is at the model.
 
-        `ids` are those of alerts that can be answered.
+        `ids` are those of alerts that can be answered; what happened to incidents is theirs.
         """
+        if happened is not None and (happened.events or happened.before):
+            self._incidents(slot)
         if entry.op == "forget":
             self.forgot(slot, entry.keys or [])
             return
@@ -128,6 +125,15 @@ class Watch:
                 self._answered(slot, watched, entry)
             else:
                 self._publish(slot, watched, entry, rows, judged, ids)
+        except Exception as error:
+            self.trouble = f"{type(error).__name__}: {error}"
+
+    def _incidents(self, slot: Slot) -> None:
+        """Show the newest incidents of a detector."""
+        if slot.incidents is None or slot.gone:
+            return
+        try:
+            self.board.show_incidents(slot.spec.name, slot.incidents.newest())
         except Exception as error:
             self.trouble = f"{type(error).__name__}: {error}"
 
@@ -155,14 +161,13 @@ class Watch:
         if watched.numbers.due(now):
             numbers = self._numbers(slot, watched, est.diagnostics_)
             watched.numbers.spent(now, time.monotonic() - now)
+        numbers |= _counted(slot)
         block = Block(
             est.task, len(rows), judged.value, judged.limit, judged.mark, X, names, numbers,
         )  # fmt: skip
         self.board.publish(slot.spec.name, block)
-        if est.task == "novelty" and judged.mark is not None:
-            self._grouped(slot, watched, X, None, judged)
-            if judged.mark.any():
-                self._alerts(slot, judged, est.t_ - len(rows), ids)
+        if est.task == "novelty" and judged.mark is not None and judged.mark.any():
+            self._alerts(slot, judged, est.t_ - len(rows), ids)
 
     def _publish_keys(
         self, slot: Slot, watched: Watched, entry: Entry, X: Any, names: Any, judged: Marks,
@@ -176,6 +181,7 @@ class Watch:
         if watched.numbers.due(now):
             numbers |= self._numbers(slot, watched, fleet.diagnostics_)
             watched.numbers.spent(now, time.monotonic() - now)
+        numbers |= _counted(slot)
         block = Block(
             fleet.task, len(keys), judged.value, judged.limit, judged.mark, X, names, numbers
         )
@@ -188,33 +194,12 @@ class Watch:
         assert judged.limit is not None and judged.mark is not None
         rare = np.full(len(keys), np.nan) if judged.rare is None else judged.rare
         watched.ranking.update(keys, rare, judged.mark, X, judged.usual)
-        self._grouped(slot, watched, X, [str(key) for key in keys], judged)
         why = {} if judged.why is None or not judged.mark.any() else judged.why()
         told = _told(judged, fleet.t_ - len(keys), ids)
         for alert, at in told:
             alert |= {"key": str(keys[at]), "whole": not isinstance(keys[at], str)}
             alert["sentence"] = why.get(at, UNKNOWN)
         self.board.tell(slot.spec.name, [alert for alert, _ in told])
-
-    def _grouped(
-        self, slot: Slot, watched: Watched, X: Any, keys: list[str] | None, judged: Marks
-    ) -> None:
-        """Group the alerts of a call into incidents, and show them."""
-        grouping, mark = watched.grouping, judged.mark
-        assert grouping is not None and mark is not None
-        seen, width = grouping.groups.seen, len(grouping.features)
-        columns: dict[str, Any] = {
-            "alert": mark, "score": judged.value, "threshold": judged.limit,
-        }  # fmt: skip
-        fits = isinstance(X, np.ndarray) and X.dtype.kind == "f" and X.shape[1:] == (width,)
-        numbers = X if fits else np.full((len(mark), width), np.nan)  # a table: nothing is told
-        usual = getattr(judged, "usual", None)
-        if fits and keys is not None and usual is not None and len(usual):
-            columns["far"] = far_of(numbers, mark, usual)
-        block = Rows(seen, len(mark), np.arange(seen, seen + len(mark)), numbers, {}, keys=keys)
-        _, events = grouping(block, columns)
-        if events or mark.any():
-            self.board.show_incidents(slot.spec.name, grouping.newest())
 
     def _numbers(self, slot: Slot, watched: Watched, report: dict[str, Any]) -> dict[str, Any]:
         tally = tables.tally_bytes(slot.estimator.tally_)
@@ -260,13 +245,10 @@ def _id(ids: Any, at: int) -> dict[str, str]:
     return {} if ids is None or ids[at] is None else {"id": ids[at]}
 
 
-def grouping_of(slot: Slot) -> Grouping:
-    """Return what groups the alerts of a model, by its promised rate."""
-    model = getattr(slot.estimator, "estimator", slot.estimator)
-    kind = "auto" if getattr(model, "tells_p", False) else "kernel"
-    nu = None if model.nu is None else float(model.nu)
-    names = list(slot.spec.features or [])
-    return Grouping(RunSettings("detect", model=kind, nu=nu), names)
+def _counted(slot: Slot) -> dict[str, int]:
+    """Return how many incidents of a detector there were, and how many are open."""
+    own = slot.incidents
+    return {} if own is None else {"incidents": own.so_far, "incidents_open": own.open}
 
 
 def _told(judged: Marks, before: int, ids: Any) -> list[tuple[dict[str, Any], int]]:

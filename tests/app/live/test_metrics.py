@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from helpers.prometheus import Alertmanager, Prometheus, check_text, get, needed
 from helpers.receiver import Receiver
-from helpers.runs_of import begin, onkel, write_rows
+from helpers.runs_of import begin, json_lines, onkel, write_rows
 from helpers.serving import served
 
 from onkel.app.live.metrics import Gauges
@@ -99,6 +99,7 @@ def test_a_running_command_tells_what_it_counts(stream, tmp_path) -> None:
     assert value(text, "onkel_rate_promised") == 0.01
     summary = json.loads(onkel(*words[:4], "-o", tmp_path / "again", "--json").stdout)
     assert value(text, "onkel_rate_realised") == summary["rate_realised"]
+    assert value(text, "onkel_incidents_open") == summary["incidents_open"]
     assert value(text, "onkel_model_bytes") > 1000 and value(text, "onkel_models") == 1
     assert 0 <= value(text, "onkel_seconds_since_row") < 60
     assert 'model="stream.csv"' in text
@@ -185,6 +186,8 @@ def test_prometheus_reads_the_service(tmp_path, rng) -> None:
                 same = f'onkel_examples_total{{model="pump"}} == {count}'
                 prometheus.wait(lambda: prometheus.query(same))
             text = one.client.send("GET", "/metrics")[2].decode()
+            still = one.client.ok("GET", "/models/pump/incidents?open=true")["open"]
+            assert value(text, "onkel_incidents_open") == still
     check_text(text)
 
 
@@ -233,6 +236,48 @@ def test_alertmanager_takes_our_alerts(stream, tmp_path) -> None:
         assert alert["status"]["state"] in ("active", "unprocessed")
 
 
+def test_an_incident_fires_in_alertmanager_until_it_is_over(rng, tmp_path) -> None:
+    """One alert there, known by the incident's id: people hear that it fires, and of its end."""
+    X = rng.normal(size=(1100, 3))
+    X[1000:1030] += 9.0
+    X[700] += 9.0
+    path = tmp_path / "stream.csv"
+    write_rows(path, X)
+    lines = path.read_text().splitlines(keepends=True)
+    with (
+        Receiver() as people,
+        Alertmanager(tmp_path / "a", people.url) as alertmanager,
+    ):
+        url = f"{alertmanager.url}/api/v2/alerts"
+        words = ["detect", path, "-o", tmp_path / "out.jsonl", "--state", tmp_path / "s",
+                 "--incidents", tmp_path / "inc.jsonl", "--notify", url, "--notify-what",
+                 "incidents", "--notify-format", "alertmanager"]  # fmt: skip
+
+        def heard(status):
+            own = [alert for body in people.bodies for alert in body["alerts"]]
+            number = str(told()[-1]["incident"])
+            return [a for a in own if (a["status"], a["labels"]["incident"]) == (status, number)]
+
+        def told():
+            return json_lines(tmp_path / "inc.jsonl")
+
+        path.write_text("".join(lines[:1011]))  # within the fault
+        assert onkel(*words).exit_code == 0
+        (fires,) = alertmanager.wait(lambda: heard("firing"))
+        assert fires["annotations"]["summary"] == told()[-1]["words"]
+        (goes_on,) = get(url)
+        assert goes_on["labels"] == fires["labels"]
+        path.write_text("".join(lines[:1101]))
+        assert onkel(*words).exit_code == 0
+        (ended,) = alertmanager.wait(lambda: heard("resolved"))
+        over = told()[-1]
+        assert over["state"] == "closed" and 990 < over["start_row"] <= 1000 < over["end_row"]
+        assert ended["labels"] == fires["labels"]
+        assert ended["annotations"]["alerts"] == str(over["alerts"])
+        assert ended["startsAt"] == fires["startsAt"] < ended["endsAt"]
+        assert len(heard("firing")) == 1 and get(url) == []
+
+
 # -- the dashboard -----------------------------------------------------------------------------
 
 
@@ -255,6 +300,8 @@ def test_the_dashboard_asks_for_what_there_is(tmp_path, rng, stream) -> None:
         one.client.ok("POST", "/models", body)
         X = rng.normal(size=(50, 2))
         one.client.ok("POST", "/models/m/learn", {"X": X.tolist(), "y": X[:, 0].tolist()})
+        one.client.ok("POST", "/models", {"name": "d", "task": "novelty"})
+        one.client.ok("POST", "/models/d/learn", {"X": X.tolist()})
         known = set(families(one.client.send("GET", "/metrics")[2].decode()))
     asked = set().union(*map(names_in, queries()))
     assert asked <= known | COMMANDS_ONLY and len(asked) > 10

@@ -325,7 +325,7 @@ def test_missed_faults_by_hand() -> None:
     was = [alert(1, 1), alert(3, 1), alert(50, 2), alert(70, 3), alert(71, 3)]
     incidents = [Incident(1, start=1, end=3), Incident(2, start=50, end=50),
                  Incident(3, start=70, end=71)]  # fmt: skip
-    answers = {"1": "fault", "3": "usual", "50": "fault", "71": "fault", "999": "fault"}
+    answers = {"1": "fault", "3": "usual", "50": "fault", "71": "fault"}
     known = Known.of(was, incidents, answers)
     missed = known.missed([alert(3), alert(71), alert(90)])
     assert [(a["row"], a["beside"]) for a in missed] == [(50, None), (1, 3)]
@@ -336,6 +336,9 @@ def test_missed_faults_by_hand() -> None:
     }  # fmt: skip
     assert told["precision_shown"] == 0.5
     assert (told["faults_missed"], told["faults_missed_altogether"]) == (2, 1)
+    more = Known.of(was, incidents, {**answers, "999": "fault"})  # not even the run's own shows it
+    assert more.missed([alert(3), alert(71)])[0] == {"id": "999", "beside": None}
+    assert more.told([alert(3)])["answered"]["fault"] == {"of": 4, "shown": 0, "share": 0.0}
 
 
 def test_of_many_keys_an_alert_of_another_one_is_beside() -> None:

@@ -134,7 +134,7 @@ def test_a_receiver_that_was_away_gets_all(stream, tmp_path, durable) -> None:
     assert told["undelivered"] == {"webhook": count}
     assert "undelivered: webhook" in onkel("inspect", tmp_path / "s").stdout
     without = onkel(*words_of(stream, tmp_path, *more))
-    assert without.exit_code == 0 and f"{count} alerts of an earlier run wait" in without.stderr
+    assert without.exit_code == 0 and f"{count} messages of an earlier run wait" in without.stderr
     with Receiver(port=receiver.port) as receiver:
         assert onkel(*words).exit_code == 0
     assert receiver.rows() == [line["row"] for line in alerts(tmp_path)]

@@ -19,7 +19,7 @@ from helpers.flights import flights
 from helpers.serving import ROOT, Client, Process
 from safetensors.numpy import load
 
-from onkel import Columns, Detector, Fleet, KernelRegressor, NoveltyDetector, files
+from onkel import Columns, Detector, Fleet, KernelRegressor, NoveltyDetector, alerting, files
 
 KILLS = int(os.environ.get("ONKEL_KILLS", "6"))
 ROWS = 40
@@ -134,6 +134,7 @@ def check(client, senders):
                 assert not batches.keys() & sender.acknowledged.keys()
                 batches |= sender.acknowledged
         assert batches
+        marks, keys = [], []
         for _, batch in sorted(batches.items()):
             if isinstance(batch, dict):
                 fresh.feedback(**batch)
@@ -142,6 +143,10 @@ def check(client, senders):
             given = (y, np.array(X)) if name == "keyed" else (X, y if name == "own" else None)
             own = fresh.predict_then_learn(*given)
             assert own.tolist() == values
+            marks += (own == -1).tolist()
+            keys += y if name == "keyed" else []
+        if name != "own":
+            check_incidents(client, name, marks, keys)
         found = client.send("GET", f"/models/{name}/file")[2]
         learned = sum(not isinstance(batch, dict) for batch in batches.values())
         assert files.loads(found).t_ == ROWS * learned == fresh.t_
@@ -158,6 +163,18 @@ def check_replay(client, name, alerts):
         own = found["settings"][0]
         assert (found["rows"], found["from_row"], found["notes"]) == (len(alerts), 0, [])
         assert (own["rows"], own["alerts"]) == (len(alerts) - since, alerts[since:].sum()), name
+
+
+def check_incidents(client, name, marks, keys):
+    """Those of a model are those of the whole stream, in the order of the log."""
+    rate = KEYED["nu"] if keys else None
+    wanted = alerting.incidents(marks, np.zeros(len(marks)), 20, keys=keys or None, rate=rate)
+    told = client.ok("GET", f"/models/{name}/incidents?count=1000")
+    assert told["so_far"] == len(wanted)
+    by_number = {one.number: one for one in wanted}
+    for one in told["incidents"]:
+        own = by_number[one["incident"]]
+        assert (one["alerts"], one["start_row"], one["end_row"]) == (own.count, own.start, own.end)
 
 
 def unlike(a, b):
