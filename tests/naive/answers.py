@@ -145,3 +145,33 @@ class Answering(Detector):
         self.marks = [m for i, m in enumerate(self.marks) if i not in gone]
         self.next_refresh = 0
         self.refresh()
+
+
+class Telling(Answering):
+    """Notes of each row which answered alert it must be told with, by its number: `told`."""
+
+    def __init__(self, d, plan, memory, promise=None):
+        super().__init__(d, plan, memory, promise)
+        self.told = {}
+
+    def heard(self, seen, score):
+        after = super().heard(seen, score)
+        self.told[self.t] = self.precedent(seen, score, after[0])
+        return after
+
+    def precedent(self, seen, before, after):
+        """Number, answer, likeness, log p without answers, and whether it decides; or None."""
+        if self.t < self.plan.warmup:
+            return None
+        like = sorted((self.likeness(e, seen), n) for n, e in self.answers.items())
+        of = {a: [(k, n) for k, n in like if self.answers[n]["answer"] == a] for a in
+              ("usual", "fault")}  # fmt: skip
+        was, now = -before < self.alert_level(), -after < self.alert_level()
+        if was != now:
+            k, number = of["fault" if now else "usual"][-1]
+            return number, "fault" if now else "usual", k, -before, True
+        if now and of["fault"] and of["fault"][-1][0] >= 0.5:
+            k, number = of["fault"][-1]
+            if not of["usual"] or k > of["usual"][-1][0]:
+                return number, "fault", k, -before, False
+        return None

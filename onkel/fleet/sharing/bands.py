@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.fleet.sharing.hearing import Ear, Heard
 from onkel.saved import Saved
 
 Array = NDArray[Any]
@@ -80,16 +81,28 @@ class Band:
             return math.log(k / n) - (g - edge) / slope
         return math.log((n - bisect_left(ranked, g) + 1) / (n + 1))
 
-    def follow(self, g: float) -> tuple[float, float, bool]:
-        """Return log p of a row, the level, and whether it is an alert; remember it."""
+    def follow(self, g: float, ear: Ear | None = None) -> tuple[float, float, bool]:
+        """Return log p of a row, the level, and whether it is an alert; remember it.
+
+        `ear`: what was answered of the key's alerts. What is like a fault is not remembered; a row
+        that is no alert for an answer's sake does not move the level.
+        """
         if len(self.ranked) < NEEDED:
             self._remember(g)
             return 0.0, self.level, False
-        said, level = self.log_p(g), self.level
-        alert = said < level
-        self._settle(alert)
-        self._remember(g)
-        return said, level, alert
+        heard = self.look(g, ear)
+        if not heard.hushed:
+            self._settle(heard.alert)
+        if not heard.fault:
+            self._remember(g)
+        return heard.score, heard.level, heard.alert
+
+    def look(self, g: float, ear: Ear | None = None) -> Heard:
+        """Return what is said of a row; nothing changes."""
+        said = self.log_p(g)
+        if ear is None or len(self.ranked) < NEEDED:
+            return Heard(said, self.level, said < self.level)
+        return ear(said, self.level)
 
     def _remember(self, g: float) -> None:
         if len(self.scores) < SIZE:
