@@ -159,7 +159,7 @@ class Shared:
         """Return what is said of rows; nothing changes. A key that is not known is a young one."""
         X, asked, call.output = self._matrix(call), call.output, "verdict"
         own = _verdicts(self.inner.look(call))
-        known = np.where(call.numbers >= 0, call.numbers, self._nobody(call.numbers))
+        known = np.where(call.numbers >= 0, call.numbers, self._nobody())
         if not len(X) or getattr(self.common, "t_", 0) < self.young:
             return own.answer(asked, tells_p=True)
         fleet = self.common.score_samples(self.usual.seen(known, X))
@@ -171,11 +171,12 @@ class Shared:
             own.rank[i] = np.exp(own.score[i])
         return own.answer(asked, tells_p=True)
 
-    def _nobody(self, numbers: Array) -> int:
-        """Return a number that no key has."""
-        nobody = max(int(numbers.max(initial=-1)) + 1, len(self.usual.count))
-        self.usual.make_room(nobody + 1)
-        return nobody
+    def _nobody(self) -> int:
+        """Return a number of which nothing is known: the last one that there is room for."""
+        count = self.usual.count
+        if not len(count) or count[-1]:
+            self.usual.make_room(len(count) + 1)
+        return len(self.usual.count) - 1
 
     def _matrix(self, call: Call) -> Array:
         return call.matrix(self.estimator, np.float64, self.features)
