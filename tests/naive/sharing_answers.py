@@ -63,10 +63,8 @@ class AnsweredSharing(Sharing):
         """log p, the level and whether it is an alert, of a young key's row that is learned."""
         band = max(start for start in self.history if start <= age)
         g, latest, level = -self.joined(age, fleet, own), self.history[band], self.level[band]
-        if len(latest) < 200:
-            latest.append(g)
-            return 0.0, level, False
-        said = self.log_p(g, sorted(latest))
+        ready = len(latest) >= 200
+        said = self.log_p(g, sorted(latest)) if ready else 0.0
         limit = level if told.promise is None else min(level, told.theta)
         score, best = -said, told.likest(x, age)
         (usual, _, _), (bad, strength, _) = best["usual"], best["fault"]
@@ -76,7 +74,7 @@ class AnsweredSharing(Sharing):
         else:
             score *= 1 - usual
         alert = -score < limit
-        if alert or not said < limit:
+        if alert or (ready and not said < limit):
             moved = level + 0.01 * (self.nu - alert)
             low, high = self.nu / 2, min(4 * self.nu, (1 + self.nu) / 2)
             self.level[band] = max(math.log(low), min(moved, math.log(high)))

@@ -85,13 +85,11 @@ class Band:
         """Return log p of a row, the level, and whether it is an alert; remember it.
 
         `ear`: what was answered of the key's alerts. What is like a fault is not remembered; a row
-        that is no alert for an answer's sake does not move the level.
+        that is no alert for an answer's sake does not move the level. Of the first rows nothing is
+        an alert but what is like a fault.
         """
-        if len(self.ranked) < NEEDED:
-            self._remember(g)
-            return 0.0, self.level, False
-        heard = self.look(g, ear)
-        if not heard.hushed:
+        heard, ready = self.look(g, ear), len(self.ranked) >= NEEDED
+        if (ready and not heard.hushed) or heard.alert:
             self._settle(heard.alert)
         if not heard.fault:
             self._remember(g)
@@ -100,9 +98,7 @@ class Band:
     def look(self, g: float, ear: Ear | None = None) -> Heard:
         """Return what is said of a row; nothing changes."""
         said = self.log_p(g)
-        if ear is None or len(self.ranked) < NEEDED:
-            return Heard(said, self.level, said < self.level)
-        return ear(said, self.level)
+        return Heard(said, self.level, said < self.level) if ear is None else ear(said, self.level)
 
     def _remember(self, g: float) -> None:
         if len(self.scores) < SIZE:
