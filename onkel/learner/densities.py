@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -46,6 +47,7 @@ class Fading:
     """Not by the clock."""
 
 
+@lru_cache(256)
 def settings_of(plan: Plan, missing: str, device: str = "cpu") -> Settings:
     """Return what a detector is made of, in the words of other learners."""
     return Settings(
