@@ -181,7 +181,8 @@ class Answers:
         apart = (weight * np.abs(z - place)).sum(axis=2) / self.radius[:, :3]
         more = np.maximum((np.abs(z) - limit).max(axis=2), 0.0) / 3
         far = self.radius[:, 3] * (apart + more).max(axis=1)
-        found: Array = np.exp(-(far**2) - (t - self.born) / self.memory)
+        with np.errstate(over="ignore"):  # what is so far away is not alike
+            found: Array = np.exp(-(far**2) - (t - self.born) / self.memory)
         return found
 
     def heard(self, seen: Array, t: int, score: float, level: float) -> tuple[float, bool]:
