@@ -394,6 +394,7 @@ def test_a_promised_precision(rng, tmp_path):
         (["detect", "--precision", 1.5], "between 0 and 1"),
         (["detect", "--nu", "often"], "or none; got 'often'"),
         (["classify", "--target", "c", "--precision", 0.8], "is not one of"),
+        (["detect", "--key", "a", "--share", "--nu", "none", "--precision", 0.8], "--nu 0.01"),
         (["detect", "--precision", "single", "--gamma", "x"], "'x' is not a valid float"),
     ],
 )
