@@ -123,6 +123,17 @@ def test_a_key_that_is_not_known_is_one_of_the_fleet(rng):
     assert files.dumps(fleet) == before and "new" not in fleet
 
 
+def test_to_look_takes_no_memory(rng):
+    keys, _, X, _ = plants(rng, 30, 60, d=2)
+    fleet = Fleet(ESTIMATOR, share=True).partial_fit(keys, X)
+    fleet.predict_one("new", X[0])
+    room = len(fleet._store.usual.count)
+    for _ in range(30):
+        fleet.predict_one("new", X[0])
+        fleet.predict([int(keys[0]), "new"], X[:2])
+    assert len(fleet._store.usual.count) == room
+
+
 def test_keys_that_all_begin_at_once(rng):
     """What keys say before anything is usual among them is not what later ones are judged by."""
     middle, keys = 5 * rng.normal(size=(120, 2)), np.arange(120 * 80) % 120
