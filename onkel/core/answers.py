@@ -61,6 +61,8 @@ SEEN = 1.0
 ALIKE = 0.5
 """A row as like an answered alert as this is one of its kind."""
 ROWS, STEPS, LATE = range(3)
+EARLY = -1.0
+"""In the place of the tie: an alert that its own detector did not raise, being too young."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ class Answers:
     of: Array = field(default_factory=lambda: np.zeros(0, np.int64))
     """Which alert it was."""
     asked: Array = field(default_factory=lambda: np.zeros((0, 2)))
-    """A ring of alerts: row, step, mean, log p, tie."""
+    """A ring of alerts: row, step, mean, log p, tie (or `EARLY`)."""
     asked_at: Array = field(default_factory=lambda: np.zeros(0, np.int64))
     """Rows learned before each: its number."""
     said: Array = field(default_factory=lambda: np.zeros(0, np.uint8))
@@ -204,7 +206,8 @@ class Answers:
         apart = (weight * np.abs(z - place)).sum(axis=2) / self.radius[:, :3]
         more = np.maximum((np.abs(z) - limit).max(axis=2), 0.0) / 3
         far = self.radius[:, 3] * (apart + more).max(axis=1)
-        found: Array = np.exp(-(far**2) - (t - self.born) / self.memory)
+        with np.errstate(over="ignore"):  # what is so far away is not alike
+            found: Array = np.exp(-(far**2) - (t - self.born) / self.memory)
         return found
 
     def known(self, z: Array, t: int) -> float:
@@ -244,6 +247,30 @@ class Answers:
         self.asked_count[0] += 1
         self.asked[at] = np.concatenate([seen.ravel(), [0.0 - score, tied]])
         self.asked_at[at], self.said[at] = t, 0
+
+    def with_early(self, numbers: Array, rows: Array, scores: Array) -> Self:
+        """Return the same with alerts that others have raised, which may come late.
+
+        Of these the row alone is known, not its step: their tie is `EARLY`.
+        """
+        other = self.copy()
+        if not self.room:
+            return other
+        own, held = np.zeros((len(rows), 3 * self.d + 2)), self.kept()
+        own[:, : self.d], own[:, -2], own[:, -1] = rows, scores, EARLY
+        at = np.concatenate([self.asked_at[held], numbers])
+        last = np.argsort(at, kind="stable")[-self.room :]
+        other.asked_count[0] += len(rows)
+        turn = int(other.asked_count[0]) % self.room if len(last) == self.room else 0
+        order = np.roll(last, turn)
+        other.asked = np.concatenate([self.asked[held], own])[order]
+        other.asked_at = at[order]
+        other.said = np.concatenate([self.said[held], np.zeros(len(rows), np.uint8)])[order]
+        return other
+
+    def is_early(self, at: int) -> bool:
+        """Whether others have raised an alert, of which the row alone is known."""
+        return bool(self.asked[at, -1] < 0)
 
     # -- answering -------------------------------------------------------------------------------
 
@@ -340,13 +367,15 @@ class Answers:
     def joined(self, others: list[Answers], later: list[int], hushed: int) -> Self:
         """Return the answers of several, each once, and no alerts that wait.
 
-        The promise begins anew. `later`: by how many rows each is behind the whole.
+        The promise begins anew. `later`: by how many rows each is behind the whole. Answers of
+        several models are of alert 0 from then on, since no row of the whole has their numbers.
         """
         whole = type(self).none(self.d, self.memory, self.promise, self.room)
         parts: list[Answers] = [self, *others]
         held = {n: np.concatenate([getattr(p, n) for p in parts]) for n in _GIVEN}
         shift = np.repeat(np.array(later, np.int64), [len(p.born) for p in parts])
-        held["born"], held["of"] = held["born"] + shift, held["of"] + shift
+        held["born"] = held["born"] + shift
+        held["of"] = held["of"] * (not others)
         order = np.argsort(held["born"], kind="stable")
         same = {held["places"][i].tobytes(): i for i in order.tolist()}
         kept = np.array([i for i in order.tolist() if same[held["places"][i].tobytes()] == i], int)
@@ -419,14 +448,16 @@ def sharpness(place: Array, radius: Array, usual: Array) -> float:
     return float(np.clip(OUTSIDE / max(nearest, 1e-9), 1.0, 1e9))
 
 
-def without(plan: Any, state: Any, seen: Array) -> bool:
+def without(plan: Any, state: Any, seen: Array, early: bool = False) -> bool:
     """Take a row out of what was learned: of those that wait, or of the sample, if it is there.
 
-    Returns whether the sample has changed, so that it must be settled anew.
+    It is known by its values and its step, an `early` one by its values alone. Returns whether the
+    sample has changed, so that it must be settled anew.
     """
-    _release(state, seen)
+    known = 1 if early else 2
+    _release(state, seen[:known])
     n = int(state.whole[Count.SIZE])
-    same = (state.raw[0, :n] == seen[ROWS]).all(1) & (state.raw[1, :n] == seen[STEPS]).all(1)
+    same = (state.raw[:known, :n] == seen[:known, None]).all(axis=(0, 2))
     gone = np.flatnonzero(same)
     if not len(gone) or n - len(gone) < plan.young or not state.real[Level.WIDTH] > 0:
         return False
@@ -443,11 +474,11 @@ def without(plan: Any, state: Any, seen: Array) -> bool:
 
 
 def _release(state: Any, seen: Array) -> None:
-    """Take a row out of those that wait to be let in."""
-    d, count = seen.shape[1], int(state.whole[Count.HELD])
+    """Take a row (and its step) out of those that wait to be let in."""
+    count = int(state.whole[Count.HELD])
     order = (state.whole[Count.HELD_FIRST] + np.arange(count)) % len(state.due)
     held, due = state.held[order], state.due[order]
-    same = (held[:, :d] == seen[ROWS]).all(axis=1) & (held[:, d : 2 * d] == seen[STEPS]).all(axis=1)
+    same = (held[:, : seen.size] == seen.ravel()).all(axis=1)
     left = int(np.count_nonzero(~same))
     if left == count:
         return

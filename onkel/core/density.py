@@ -262,7 +262,7 @@ def run(
             if answers is not None:
                 answers.make_room(len(rows))
         if at_alert is None:
-            _call(plan, state, answers, rows, heavy, out[part], parts[part])
+            _call(plan, _Held(state), answers, rows, heavy, out[part], parts[part])
         else:
             for i in _alerts(plan, state, answers, rows, heavy, out[part], parts[part]):
                 at_alert(first + i)
@@ -274,33 +274,51 @@ def _alerts(
     out: Array, members: Array,
 ) -> Iterator[int]:  # fmt: skip
     """Yield the number of each row that raises an alert, before it is learned."""
-    done = _call(plan, state, answers, rows, weight, out, members, 0)
+    held = _Held(state)
+    done = _call(plan, held, answers, rows, weight, out, members, 0)
     while done < len(rows):
         yield done
         left = slice(done, None)
         state.make_room(plan, len(rows) - done)  # what is held back may come in beside new rows
-        done += _call(plan, state, answers, rows[left], weight[left], out[left], members[left], 1)
+        done += _call(plan, held, answers, rows[left], weight[left], out[left], members[left], 1)
 
 
 def _call(
-    plan: Plan, state: DensityState, answers: Answers | None, rows: Array, weight: Array,
+    plan: Plan, held: _Held, answers: Answers | None, rows: Array, weight: Array,
     out: Array, members: Array, stop_from: int = -1,
 ) -> int:  # fmt: skip
     if not core.has_lane():
+        state = held.state
         return numpy_density.density(plan, state, answers, rows, weight, out, members, stop_from)
     native = core.compiled
     given = None if answers is None else answers.native(native.DensityAnswers)
     done: int = native.density(
-        _plan(plan), _state(state), given, rows, weight, out, members, stop_from
+        _plan(plan), held.native(), given, rows, weight, out, members, stop_from
     )
     return done
+
+
+class _Held:
+    """A state as the compiled core takes it: made again only where an array is another one."""
+
+    def __init__(self, state: DensityState) -> None:
+        self.state, self._arrays, self._native = state, [], None  # type: ignore[var-annotated]
+
+    def native(self) -> Any:
+        """Return it."""
+        now, before = vars(self.state).values(), self._arrays
+        same = len(before) == len(now) and all(a is b for a, b in zip(now, before, strict=True))
+        if not same:
+            self._native = _state(self.state)
+            self._arrays = [*vars(self.state).values()]
+        return self._native
 
 
 def settle(plan: Plan, state: DensityState) -> None:
     """Take metric, widths and tails anew, in a state that was put together by hand."""
     state.whole[Count.REFRESH] = 0
     none = np.zeros((0, len(state.last)))
-    _call(plan, state, None, none, np.zeros(0), np.zeros((0, 4)), np.zeros((0, 9)))
+    _call(plan, _Held(state), None, none, np.zeros(0), np.zeros((0, 4)), np.zeros((0, 9)))
 
 
 @lru_cache(256)

@@ -13,6 +13,7 @@ from onkel import columns, inputs
 from onkel.columns import Encoded, Tally
 from onkel.core.answers import Promise
 from onkel.core.density import Plan
+from onkel.core.precedents import Precedent
 from onkel.estimators import density_report, feedback
 from onkel.estimators.detector import BaseDetector
 from onkel.estimators.device import JudgesOnDevice
@@ -285,12 +286,20 @@ class Detector(JudgesOnDevice, BaseDetector):
         answer : {"usual", "fault"}
             Another answer to the same alert takes the place of the first.
         """
+        self._answer(id, answer)
+        return self
+
+    def _answer(self, id: Any, answer: str, frame: Any = None) -> None:
         learner: Any = self._fitted()
         number = feedback.number_of(type(self).__name__, id, answer, learner.answers)
         learner = learner.copy()
-        learner.answer(number, answer)
+        learner.answer(number, answer, frame)
         self._learner = learner
-        return self
+
+    def _precedent(self, row: Any) -> Precedent | None:
+        learner: Any = self._fitted()
+        found: Precedent | None = learner.precedent(row)
+        return found
 
     @property
     @locked

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from onkel import diagnostics, inputs, losses
 from onkel.alerting import RecentScores
 from onkel.core.layout import Field
+from onkel.core.precedents import Precedent
 from onkel.estimators.base import Estimator
 from onkel.estimators.device import OnDevice
 from onkel.estimators.locks import locked
@@ -298,8 +299,13 @@ class BaseDetector(Estimator):
         warming = self.t_ < self.warmup_
         return kind(
             score=score, threshold=limit, alert=score < limit and not warming, warming=warming,
-            rank=float(self.recent_.ranks([score])[0]), recent=self.recent_.count, **found,
+            rank=float(self.recent_.ranks([score])[0]), recent=self.recent_.count,
+            precedent=self._precedent(row), **found,
         )  # fmt: skip
+
+    def _precedent(self, row: Any) -> Precedent | None:
+        """Return the answered alert that decides of a row; None where none can be answered."""
+        return None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from onkel.alerting import RecentScores
 from onkel.columns import Encoded, Plan, Tally
+from onkel.core.answers import Answers
 from onkel.core.chances import Chances
 from onkel.core.density_table import Count
 from onkel.core.frame import effective
+from onkel.core.precedents import Precedent
 from onkel.estimators.base import Estimator
 from onkel.estimators.chances import Outputs
 from onkel.estimators.classes import Classes
@@ -174,6 +176,38 @@ def at_alert(model: Model, learner: Any, tally: Tally | None, names: Any) -> Mod
     if not hasattr(other, "recent_"):
         vars(other)["recent_"] = RecentScores(1)
     return other
+
+
+def precedent(model: BaseDetector, x: Any) -> Precedent | None:
+    """Return the answered alert that decides of a row, were it the next one; None if none does."""
+    return model._precedent(model._one_row(x, 1)[0])
+
+
+def was_answered(model: BaseDetector) -> bool:
+    """Whether some alert of a detector was answered."""
+    return isinstance(model, Detector) and len(model._learner.answers.born) > 0
+
+
+def promised_by(model: Detector, features: int) -> Answers | None:
+    """Return what a detector with a promised precision begins with; None of others."""
+    promise = model._promise()
+    if promise is None:
+        return None
+    return Answers.none(features, float(model.memory_of_feedback), promise, int(model.alerts_kept))
+
+
+def answer(model: Detector, id: Any, answer: str, frame: Any = None) -> None:
+    """Answer an alert as ``feedback`` does; `frame`: means and spreads in which it is looked at."""
+    model._answer(id, answer, frame)
+
+
+def ask_about(model: Detector, numbers: Array, rows: Array, scores: Array) -> None:
+    """Let alerts be answered that others have raised on rows that a detector has learned.
+
+    `numbers`: how many rows it had learned before each; `scores` are log p.
+    """
+    learner: Any = model._fitted()
+    learner.answers = learner.answers.with_early(numbers, rows, scores)
 
 
 def targets_of(model: BaseRegressor, y: Any) -> tuple[Array, bool]:

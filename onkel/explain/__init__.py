@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from onkel.core.precedents import Precedent
 from onkel.explain.outcome import (
     AlertExplanation,
     ClassExplanation,
@@ -19,5 +20,6 @@ from onkel.explain.source import details
 
 __all__ = [
     "AlertExplanation", "ClassExplanation", "Details", "Explanation", "Feature",
-    "NumberExplanation", "Pattern", "RarityExplanation", "Term", "Voice", "details", "one_in",
+    "NumberExplanation", "Pattern", "Precedent", "RarityExplanation", "Term", "Voice", "details",
+    "one_in",
 ]  # fmt: skip

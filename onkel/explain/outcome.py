@@ -6,6 +6,8 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
+from onkel.core.precedents import Precedent
+
 
 @dataclass(frozen=True)
 class Feature:
@@ -122,8 +124,8 @@ class Explanation:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain lists, dicts, numbers and strings (ready for JSON)."""
         found = {"kind": self.kind, **asdict(self), "sentence": self.sentence}
-        for name in ("members", "pattern", "agreed"):
-            if not found[name]:
+        for name in ("members", "pattern", "agreed", "precedent"):
+            if not found.get(name, True):
                 del found[name]
         return _plain(found)
 
@@ -186,6 +188,9 @@ class AlertExplanation(Explanation):
     """How many recent scores there were."""
     warming: bool = False
     """Whether the detector is still warming up, and shows no alerts."""
+    precedent: Precedent | None = None
+    """The answered alert that made the row an alert, or kept it from being one; of other alerts
+    the one of whose kind they are, if it was answered as a fault."""
     kind: ClassVar[str] = "novelty"
 
     @property
@@ -201,9 +206,12 @@ class AlertExplanation(Explanation):
     def cause(self) -> str:
         """What the row is unusual by.
 
+        "answered" (an alert for no other reason than that one like it was answered as a fault),
         "single" (one feature, or a few that are each outside of their ranges), "several" (only all
         of those together), "gap", "pair", "step", "mean", or "whole": the row as a whole.
         """
+        if self.precedent is not None and self.precedent.decided:
+            return "answered"
         named = self.named
         if named and self._helps(self.score - named[0].effect) and not self._outdone(named[0]):
             return "single"
@@ -226,6 +234,20 @@ class AlertExplanation(Explanation):
 
     def reason(self) -> str:
         """What the row is unusual by, in words; nothing is named that is not."""
+        if self.precedent is not None and self.precedent.decided:
+            return self._answered(self.precedent)
+        like = "" if self.precedent is None else f"; {self.precedent.in_words()}"
+        return self._of_itself() + like
+
+    def _answered(self, found: Precedent) -> str:
+        """Of a row that is an alert, or none, for an answer alone: which, and what is outside."""
+        then = self.otherwise(found.score) + ("" if self.alert else ", an alert")
+        words = f", {found.in_words()} (had nothing been answered: {then})"
+        named = ", and ".join(f.in_words() for f in self.named[:3])
+        return words + (f", with {named}" if named else "")
+
+    def _of_itself(self) -> str:
+        """What the row is unusual by, whatever was answered."""
         first = self.features[0] if self.features else None
         if first is None or not self.terms_stored:
             return "; nothing is stored yet to compare it with" if self.alert else ""

@@ -264,6 +264,12 @@ class Bounded:
         self.inner.put(models)
         self._shrink_late()
 
+    def answer(self, number: int, id: Any, answer: str, frame: Any = None) -> None:
+        """Answer an alert of a model."""
+        self._use([number])
+        self.inner.answer(number, id, answer, frame)
+        self._shrink_late()
+
     def forget(self, numbers: Iterable[int]) -> None:
         """Forget models."""
         gone = np.array([*numbers], np.int64)

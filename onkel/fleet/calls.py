@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel import inputs
+from onkel.core.precedents import Precedent
 from onkel.fleet.groups import Key, by_number, picked
 from onkel.inputs import RefusedRow
 
@@ -32,6 +33,8 @@ class Call:
     """Whether means and variances of features before each row are wanted, ..."""
     usual: Array | None = None
     """... and here they are, [rows][2][features]; nothing where the models keep none."""
+    precedents: dict[int, Precedent] = field(default_factory=dict)
+    """Of alerts by row, where `tells_usual`: the answered alert that they must be told with."""
 
     def __len__(self) -> int:
         return len(self.keys)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onkel import inputs
+from onkel.core.cells import DENSITY_HEAD
+from onkel.estimators import inside
 from onkel.fleet.calls import Call
 from onkel.fleet.cells import NONE, Cells
 from onkel.fleet.outputs import Verdicts
+from onkel.fleet.precedents import precedents
 from onkel.inputs import LARGEST
 from onkel.learner.single_row import plain_row
 
 Array = NDArray[Any]
+
+_ANSWERS = DENSITY_HEAD.fields["answers"][1] + np.arange(4)  # type: ignore[index]
+"""Where a record says how many answers it has."""
 
 
 class DensityCells(Cells):
@@ -24,6 +31,8 @@ class DensityCells(Cells):
 
     def __init__(self, packed: Any, threads: int = 1) -> None:
         super().__init__(packed, threads)
+        self.answered: set[int] = set()
+        """Models some alert of which was answered."""
         self._out, self._usual = np.empty((1, 6)), np.empty((0, 2, packed.features))
 
     def learn(self, call: Call) -> Any:
@@ -36,7 +45,44 @@ class DensityCells(Cells):
         weight = inputs.weights_of(call.how.get("sample_weight"), len(call))
         X = self.rows(call)
         self._room(call.numbers)
-        return self._judged(call, X, weight).answer(call.output, tells_p=True)
+        before = {n: self.core.record(n) for n in self._asked_about(call)}
+        found = self._judged(call, X, weight)
+        for number, record in before.items():
+            at = np.flatnonzero(call.numbers == number)
+            if found.alert[at].any():
+                model = self.packed.model(record)
+                call.precedents |= precedents(model, X[at], weight[at], at)
+        return found.answer(call.output, tells_p=True)
+
+    def _asked_about(self, call: Call) -> set[int]:
+        """Return the models of a call whose alerts may be like one that was answered."""
+        if not (call.tells_usual and self.answered):
+            return set()
+        return self.answered & set(call.numbers.tolist())
+
+    def restore_joined(self, numbers: Array, lengths: Array, data: Array) -> None:
+        """Let models be what records hold, which lie one behind another."""
+        super().restore_joined(numbers, lengths, data)
+        starts = (np.cumsum(lengths) - lengths)[lengths > 0]
+        counts = data[starts[:, None] + _ANSWERS].view(np.int32).ravel() > 0
+        self.answered -= set(numbers.tolist())
+        self.answered |= set(numbers[lengths > 0][counts].tolist())
+
+    def forget(self, numbers: Iterable[int]) -> None:
+        """Forget models."""
+        gone = [*numbers]
+        super().forget(gone)
+        self.answered -= set(gone)
+
+    def answer(self, number: int, id: Any, answer: str, frame: Any = None) -> None:
+        """Answer an alert of a model."""
+        model = self.model(number)
+        inside.answer(model, id, answer, frame)
+        self.put({number: model})
+
+    def answered_of(self, numbers: Array) -> list[int]:
+        """Return which of these models have answers."""
+        return sorted(self.answered & set(numbers.tolist())) if self.answered else []
 
     def look(self, call: Call) -> Any:
         """Return what is said of rows; nothing changes."""

@@ -295,7 +295,8 @@ class Fleet(Locked):
         call = self._call(keys, X, "verdict", None, given)
         call.tells_usual = True
         score, limit, alert, rank, age = self._learned(call).T
-        return Verdicts(score, limit, alert > 0, rank, age.astype(np.int64)), call.usual
+        ages = age.astype(np.int64)
+        return Verdicts(score, limit, alert > 0, rank, ages, call.precedents), call.usual
 
     def _learned(self, call: Call) -> Any:
         try:
@@ -368,20 +369,16 @@ class Fleet(Locked):
     def feedback(self, key: Any, id: Any, answer: str) -> Self:
         """Say what an alert of a key was, "usual" or "fault": see ``Detector.feedback``.
 
-        Alerts that a key's start from the fleet's has raised (`share`) cannot be answered: its own
-        detector knows nothing of them.
+        Those that a key has raised while it was young (`share`) can be answered, too.
         """
         number = self._known(key)
-        model = self._store.model(number)
-        if not hasattr(model, "feedback"):
+        if not hasattr(self.estimator, "feedback"):
             raise ValueError(
-                f"Fleet: alerts of {type(model).__name__} cannot be answered; those of Detector "
-                "can."
+                f"Fleet: alerts of {type(self.estimator).__name__} cannot be answered; those of "
+                "Detector can."
             )
         with loose.told(key, np.zeros(1, np.int64)):
-            model.feedback(id, answer)
-        held = self._store.inner if isinstance(self._store, Shared) else self._store
-        held.put({number: model})  # what is usual for the key stays as it is
+            self._store.answer(number, id, answer)
         self._touch(np.array([number]))
         return self
 

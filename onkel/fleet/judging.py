@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from onkel.fleet.fleet import Fleet
 from onkel.fleet.outputs import Verdicts
-from onkel.judge import UNKNOWN, Columns, Rows, Usual, in_brief
+from onkel.judge import UNKNOWN, Columns, Rows, Usual, after_answers, in_brief
 
 Array = NDArray[Any]
 
@@ -87,6 +87,9 @@ class FleetDetected:
         return {i: self._reason(i) for i in np.flatnonzero(self.verdicts.alert).tolist()}
 
     def _reason(self, i: int) -> str:
+        return after_answers(self.verdicts.precedents.get(i), self._of_itself(i), YOUNG)
+
+    def _of_itself(self, i: int) -> str:
         if self.usual is None or not len(self.usual) or self.verdicts.age[i] < KNOWN:
             return YOUNG if self.verdicts.age[i] < KNOWN else UNKNOWN
         mean, variance = self.usual[i]

@@ -16,6 +16,7 @@ from onkel.estimators import inside
 from onkel.fleet.calls import Call
 from onkel.fleet.groups import Key
 from onkel.fleet.outputs import Found, chances, joined, said
+from onkel.fleet.precedents import has_answers, of_loose
 from onkel.inputs import RefusedRow
 
 Array = NDArray[Any]
@@ -107,6 +108,17 @@ class Loose:
         """Let models be copies of these."""
         self.models.update({number: copy.copy(model) for number, model in models.items()})
 
+    def answer(self, number: int, id: Any, answer: str, frame: Any = None) -> None:
+        """Answer an alert of a model."""
+        model = self.model(number)
+        inside.answer(model, id, answer, frame)
+        self.models[number] = model
+
+    def answered_of(self, numbers: Array) -> list[int]:
+        """Return which of these models have answers."""
+        known = {n: self.models.get(n) for n in dict.fromkeys(numbers.tolist())}
+        return [n for n, m in known.items() if m is not None and begun(m) and has_answers(m)]
+
     def forget(self, numbers: Iterable[int]) -> None:
         """Forget models."""
         for number in numbers:
@@ -196,6 +208,7 @@ def learned(get: Callable[[int], Any], call: Call, groups: Groups) -> tuple[Foun
         X, y, how = call.part(at)
         with told(key, at):
             if call.tells_usual and _numbers(call.X):
+                call.precedents |= of_loose(model, X, how, at)
                 _tell_usual(call, at, copy.copy(model))
             values = _learn(model, X, y, call.output, how)
         found.append((key, at, values))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.core.precedents import Precedent
 from onkel.fleet.groups import Key
 
 Array = NDArray[Any]
@@ -90,13 +91,15 @@ class Verdicts:
     """NaN where it was not asked for."""
     age: Array
     """Rows that the key had learned before."""
+    precedents: dict[int, Precedent] = field(default_factory=dict)
+    """Of alerts by row, where it was asked: the answered alert that they must be told with."""
 
     def spread(self, at: Array, rows: int) -> Verdicts:
         """Return verdicts on so many rows, of which these are those `at`."""
         score, limit, rank = np.full((3, rows), np.nan)
         whole = Verdicts(score, limit, np.zeros(rows, bool), rank, np.zeros(rows))
-        for name, values in vars(self).items():
-            getattr(whole, name)[at] = values
+        for name in ("score", "limit", "alert", "rank", "age"):
+            getattr(whole, name)[at] = getattr(self, name)
         return whole
 
     def answer(self, output: str, tells_p: bool) -> Array:

@@ -9,7 +9,7 @@ from onkel.judge.answers import OUTPUTS, Answer, answer, predict, predicted
 from onkel.judge.brief import UNKNOWN, Usual, briefly, in_brief
 from onkel.judge.marks import Marks, marks_of_labels, marks_of_numbers
 from onkel.judge.ranks import ranks_at
-from onkel.judge.reasons import reason_of
+from onkel.judge.reasons import after_answers, reason_of
 from onkel.judge.rows import Halted, NamedRows, Rows, named
 from onkel.judge.tasks import (
     Columns,
@@ -36,6 +36,7 @@ __all__ = [
     "Predicted",
     "Rows",
     "Usual",
+    "after_answers",
     "answer",
     "briefly",
     "forgets_by_clock",

@@ -6,8 +6,9 @@ not go together, a step or a short mean more than 3 spreads from theirs, else th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 from onkel.core.density_table import LARGEST, Level
 
 Array = NDArray[Any]
+Found = tuple[float, Callable[[], str]]
+"""How many spreads, and what makes the words, which few are asked for."""
 
 FAR = 2.0
 """A number is named by itself if it is more than so many spreads from its mean."""
@@ -93,9 +96,9 @@ def in_brief(row: Array, usual: Usual, names: Sequence[str] | None) -> str:
     z = spreads(row, usual.mean, usual.variance)
     first = float(np.abs(z).max(initial=0.0))
     others = [*_pairs(row, z, usual, names), *_moves(usual, names)]
-    far, words = max(others, default=(0.0, ""), key=lambda pair: pair[0])
+    far, words = max(others, default=(0.0, str), key=lambda pair: pair[0])
     if is_far(far, FARTHER) and (far > first + AHEAD or not is_far(first)):
-        return words
+        return words()
     return _numbers(row, z, usual, names) if is_far(first) else WHOLE
 
 
@@ -103,6 +106,10 @@ def spreads(row: Array, mean: Array, variance: Array) -> Array:
     """Return how many spreads numbers are from their means; infinity where they never changed."""
     known = variance > 0
     with np.errstate(over="ignore", invalid="ignore"):
+        if known.all():
+            z = (row - mean) / np.sqrt(variance)
+            if np.isfinite(z).all():  # as nearly always
+                return np.asarray(z)
         z = (row - mean) / np.sqrt(np.where(known, variance, 1.0))
         fixed = np.abs(row - mean) > 1e-9 * np.maximum(np.abs(mean), 1e-300)
         z = np.where(known, z, np.where(fixed, np.copysign(np.inf, z), 0.0))
@@ -129,9 +136,7 @@ def _number(j: int, row: Array, z: Array, usual: Usual, names: Sequence[str] | N
     return f"{name} {shown} is {_side(z[j])} its mean"
 
 
-def _pairs(
-    row: Array, z: Array, usual: Usual, names: Sequence[str] | None
-) -> list[tuple[float, str]]:
+def _pairs(row: Array, z: Array, usual: Usual, names: Sequence[str] | None) -> list[Found]:
     """Return the two numbers, each near its mean, that go together least."""
     if usual.covariance is None:
         return []
@@ -142,36 +147,50 @@ def _pairs(
         left = (z[:, None] - r * z) / np.sqrt(np.maximum(1 - r * r, 1e-6))
     left[~near], left[:, ~near] = 0.0, 0.0
     np.fill_diagonal(left, 0.0)
-    i, j = np.unravel_index(int(np.abs(left).argmax()), left.shape)
+    size = np.abs(left)
+    i, j = divmod(int(size.argmax()), len(z))
+    return [(float(size[i, j]), partial(_pair, row, usual, names, i, j, float(left[i, j])))]
+
+
+def _pair(
+    row: Array, usual: Usual, names: Sequence[str] | None, i: int, j: int, left: float
+) -> str:
     a, b = (
         f"{name_of(names, k)} {written(float(row[k]), float(np.sqrt(usual.variance[k])))}"
-        for k in (int(i), int(j))
+        for k in (i, j)
     )
-    words = (
+    return (
         f"{a} and {b} are each within 2 spreads of their means, but not together: with this "
-        f"{name_of(names, int(j))}, {name_of(names, int(i))} is {_side(left[i, j])} what is usual."
+        f"{name_of(names, j)}, {name_of(names, i)} is {_side(left)} what is usual."
     )
-    return [(float(abs(left[i, j])), words)]
 
 
-def _moves(usual: Usual, names: Sequence[str] | None) -> list[tuple[float, str]]:
+_STEP = "{} changed by {} from one row to the next, {} the mean of its steps."
+_MEAN = "The mean of {} over the last ten rows or so, {}, is {} its own mean."
+
+
+def _moves(usual: Usual, names: Sequence[str] | None) -> list[Found]:
     """Return the step, and the mean of late, that are farthest from their means."""
-    found = []
-    kinds = [
-        (usual.step, "{} changed by {} from one row to the next, {} the mean of its steps."),
-        (usual.late, "The mean of {} over the last ten rows or so, {}, is {} its own mean."),
-    ]
-    for moved, words in kinds:
+    found: list[Found] = []
+    for moved, words in ((usual.step, _STEP), (usual.late, _MEAN)):
         if moved is None:
             continue
         value, mean, variance = moved
         known = variance > 0
         if known.any():
             z = np.where(known, spreads(value, mean, variance), 0.0)
-            j = int(np.abs(z).argmax())
-            shown = written(float(value[j]), float(np.sqrt(variance[j])))
-            found.append((float(abs(z[j])), words.format(name_of(names, j), shown, _side(z[j]))))
+            size = np.abs(z)
+            j = int(size.argmax())
+            said = partial(_move, words, names, moved, j, float(z[j]))
+            found.append((float(size[j]), said))
     return found
+
+
+def _move(
+    words: str, names: Sequence[str] | None, moved: tuple[Array, Array, Array], j: int, z: float
+) -> str:
+    shown = written(float(moved[0][j]), float(np.sqrt(moved[2][j])))
+    return words.format(name_of(names, j), shown, _side(z))
 
 
 def _side(z: float) -> str:
@@ -185,5 +204,5 @@ def name_of(names: Sequence[str] | None, j: int) -> str:
 
 def written(value: float, spread: float) -> str:
     """Return a number with as many decimals as show a hundredth of a spread."""
-    digits = int(np.clip(2 - np.floor(np.log10(spread)), 0, 9)) if spread > 0 else 2
+    digits = int(min(max(2 - np.floor(np.log10(spread)), 0), 9)) if spread > 0 else 2
     return f"{value:.{digits}f}" if abs(value) < 1e9 else f"{value:.4g}"

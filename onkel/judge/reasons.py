@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from onkel.alerting import RecentScores
 from onkel.columns import Encoded, Tally
 from onkel.core.density_table import Count
+from onkel.core.precedents import Precedent
 from onkel.estimators import inside
 from onkel.judge.brief import UNKNOWN, WHOLE, Usual, in_brief, is_far, spreads
 from onkel.judge.rows import Rows, named
@@ -93,12 +94,28 @@ class Heard:
         if is_explained(learner.count(Count.ALERTS), self.first):
             model = inside.at_alert(self.model, learner, tally, self.names)
             self.told[i] = reason_of(model, self.X[i])
-        elif tally is not None:
-            self.told[i] = table_in_brief(self.X[i], learner.moments, tally)
         else:
+            self.told[i] = self._briefly(i, learner, tally)
+
+    def _briefly(self, i: int, learner: Any, tally: Tally | None) -> str | partial[str]:
+        """Return a few words, or what makes them when they are asked for."""
+        if len(learner.answers.born):
+            return self._beside_answers(i, learner, tally)
+        if tally is not None:
+            return table_in_brief(self.X[i], learner.moments, tally)
+        row = learner.filled(self.X[i : i + 1])[0]
+        said = partial(in_brief, row, Usual.of_densities(learner, row), self.names)
+        return said if len(row) <= NARROW else said()
+
+    def _beside_answers(self, i: int, learner: Any, tally: Tally | None) -> str:
+        """Return a few words on a row that may be like an alert that was answered."""
+        if tally is None:
             row = learner.filled(self.X[i : i + 1])[0]
-            said = partial(in_brief, row, Usual.of_densities(learner, row), self.names)
-            self.told[i] = said if len(row) <= NARROW else said()
+            words = in_brief(row, Usual.of_densities(learner, row), self.names)
+        else:
+            words = table_in_brief(self.X[i], learner.moments, tally)
+        model = inside.at_alert(self.model, learner, tally, self.names)
+        return after_answers(inside.precedent(model, self.X[i]), words)
 
     def reason(self, i: int) -> str | AlertExplanation:
         """Return why row i raised an alert."""
@@ -118,6 +135,16 @@ def _tally_of(model: Any, X: Any) -> Tally | None:
     if not isinstance(X, Encoded):
         return None
     return model.tally_ or Tally(X.plan)
+
+
+def after_answers(found: Precedent | None, words: str, *nothing: str) -> str:
+    """Return a few words on an alert, with the answered alert that it is like, if there is one.
+
+    `nothing`: what is said where nothing can be named, beside what is said here.
+    """
+    if found is None:
+        return words
+    return found.brief(None if words in (*NOTHING, *nothing) else words)
 
 
 # -- by others: a copy learns the rows once more, up to each alert ---------------------------------
@@ -298,3 +325,5 @@ TABLE_WHOLE = (
     "The row as a whole is unusual; no value of it is rare, and no number is more than 2 spreads "
     "from its mean."
 )
+NOTHING = (WHOLE, UNKNOWN, TABLE_WHOLE)
+"""What is said where nothing can be named."""

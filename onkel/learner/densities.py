@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from onkel.core.answers import KINDS, ROOM, STRONGER, Answers, Promise, without
 from onkel.core.density import DensityState, Plan, run, settle
 from onkel.core.density_table import LARGEST as LARGEST_HELD
 from onkel.core.density_table import Count, Level
+from onkel.core.precedents import Precedent, precedent_of
 from onkel.expansions import Window
 from onkel.inputs import LARGEST
 from onkel.kernels import Laplacian
@@ -45,6 +47,7 @@ class Fading:
     """Not by the clock."""
 
 
+@lru_cache(256)
 def settings_of(plan: Plan, missing: str, device: str = "cpu") -> Settings:
     """Return what a detector is made of, in the words of other learners."""
     return Settings(
@@ -203,6 +206,26 @@ class Densities:
         out, views = (np.concatenate(column) for column in zip(*parts, strict=True))
         return out, views
 
+    def precedent(self, row: Array) -> Precedent | None:
+        """Return the answered alert that decides of a row, were it the next one, if there is one.
+
+        The row has no gaps.
+        """
+        answers, t = self.answers, self.t
+        if not len(answers.born) or t < self.plan.warmup:
+            return None
+        x = np.clip(np.asarray(row, np.float64), -LARGEST_HELD, LARGEST_HELD)
+        pair = [run(self.plan, self.state, x[None], None, answers=a)[0] for a in (None, answers)]
+        before, (score, level) = float(pair[0][0, 0]), pair[1][0, :2].tolist()
+        return precedent_of(answers, self._seen(x), t, before, score, level, score < level)
+
+    def _seen(self, x: Array) -> Array:
+        """Return a bounded row, its step from the one before, and the short mean with it."""
+        state, fade = self.state, 1 - 2 / (self.plan.span + 1)
+        step = np.zeros(len(x)) if self.t == 0 else x - state.last
+        mean = (fade * state.smooth + x) / (fade * self.level(Level.SMOOTH_MASS) + 1)
+        return np.stack([x, step, mean])
+
     def learn(
         self, X: Any, Y: Array, weight: Array, own: Array | None = None, first: int = 0,
         times: Array | None = None,
@@ -263,20 +286,34 @@ class Densities:
 
     # -- answers -------------------------------------------------------------------------------
 
-    def answer(self, number: int, kind: str) -> None:
-        """Take in what somebody says of an alert that is kept, "usual" or "fault"."""
+    def answer(self, number: int, kind: str, frame: Array | None = None) -> None:
+        """Take in what somebody says of an alert that is kept, "usual" or "fault".
+
+        `frame`: means and spreads in which it is looked at, where others know them better.
+        """
         at, low = self.answers.find(number), -float(np.log(self.plan.low))
-        n = self.count(Count.SIZE)
-        usual = np.moveaxis(self.state.raw[:, :n], 0, 1)[self.state.marks[:n] == 0]
         found = self.answers.answer(
-            at, KINDS.index(kind), self.t, self._frame(), low + STRONGER, usual
-        )
+            at, KINDS.index(kind), self.t, self._frame() if frame is None else frame,
+            low + STRONGER, self._usual_beside(at),
+        )  # fmt: skip
         if kind == "fault":
             state = self.state.copy()
-            if without(self.plan, state, self.answers.row_of(at)):
+            early = self.answers.is_early(at)
+            if without(self.plan, state, self.answers.row_of(at), early):
                 settle(self.plan, state)
             self.state = state
         self.answers = found
+
+    def _usual_beside(self, at: int) -> Array:
+        """Return the rows that were learned as usual, and their steps, but for an alert's own.
+
+        That of an early one was learned without a mark.
+        """
+        n = self.count(Count.SIZE)
+        raw, calm = self.state.raw[:, :n], self.state.marks[:n] == 0
+        if self.answers.is_early(at):
+            calm = calm & (raw[0] != self.answers.row_of(at)[0]).any(axis=1)
+        return np.moveaxis(raw, 0, 1)[calm]
 
     def _frame(self) -> Array:
         """Return means and spreads of rows, steps and late means; 0 where none are known yet."""

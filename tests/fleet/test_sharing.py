@@ -83,12 +83,24 @@ def test_cuts_do_not_matter(missing, rng):
 
 
 def test_models_are_those_of_a_fleet_that_does_not_share(rng):
-    keys, _, X, _ = plants(rng, 10, 120)
+    keys, _, X, _ = plants(rng, 24, 120)
     alone, shared = Fleet(ESTIMATOR), Fleet(ESTIMATOR, share=True)
     a, b = judged(alone, keys, X, [333]), judged(shared, keys, X, [333])
+    old, early = a[:, 4] >= 90, 0
     for key in alone:
-        assert files.dumps(alone[key]) == files.dumps(shared[key])
-    old = a[:, 4] >= 90
+        one, other = alone[key], shared[key]
+        young = b[(keys == key) & ~old]
+        known = [x for x in other.alerts_ if int(x["id"]) < 90]
+        assert [int(x["id"]) for x in known] == young[young[:, 2] > 0, 4].tolist()
+        assert [x["score"] for x in known] == young[young[:, 2] > 0, 0].tolist()
+        early += len(known)
+        answers = other._learner.answers  # beside what waits for an answer, all is the same
+        kept = answers.kept()[len(known) :]
+        answers.asked, answers.asked_at = answers.asked[kept], answers.asked_at[kept]
+        answers.said = answers.said[kept]
+        answers.asked_count[0] -= len(known)
+        assert files.dumps(one) == files.dumps(other)
+    assert early > 0
     assert old.any() and np.array_equal(a[old], b[old])  # a key whose warm-up is over
 
 
@@ -109,6 +121,17 @@ def test_a_key_that_is_not_known_is_one_of_the_fleet(rng):
     found = fleet.predict(["new", "new"], [middle, middle + 1000.0])
     assert found.tolist() == [1, -1] and fleet.predict_one("new", middle + 1000.0) == -1
     assert files.dumps(fleet) == before and "new" not in fleet
+
+
+def test_to_look_takes_no_memory(rng):
+    keys, _, X, _ = plants(rng, 30, 60, d=2)
+    fleet = Fleet(ESTIMATOR, share=True).partial_fit(keys, X)
+    fleet.predict_one("new", X[0])
+    room = len(fleet._store.usual.count)
+    for _ in range(30):
+        fleet.predict_one("new", X[0])
+        fleet.predict([int(keys[0]), "new"], X[:2])
+    assert len(fleet._store.usual.count) == room
 
 
 def test_keys_that_all_begin_at_once(rng):

@@ -14,7 +14,7 @@ PAIR = re.compile(
 )
 GAP = re.compile(rf"{NUMBER}, where no row kept lies between {NUMBER} and {NUMBER}")
 SPREADS = re.compile(rf"{NUMBER} spreads (above|below) (its mean|what|the mean|its own)")
-ASIDE = ("row as a whole", "pieces were never seen", "nothing is stored yet")
+ASIDE = ("row as a whole", "was answered as", "pieces were never seen", "nothing is stored yet")
 """What names no feature."""
 RARE = ("was usual", "seen", "rare words", "missing", "without a word")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 from functools import partial
 
 import numpy as np
@@ -19,6 +20,7 @@ from onkel.judge.brief import Usual, in_brief
 NAMES = [f"n{j}" for j in range(6)]
 EVERY = float("inf")
 ROWS = size(600, 1200)
+LIKE = re.compile(r"ike alert (\d+), which was answered as (?:a )?(usual|fault)")
 
 
 def reasons(model, X, cuts, explain=EVERY, names=NAMES, time=None):
@@ -274,3 +276,25 @@ def test_no_reason_is_wrong_on_real_streams(data_dir, name, explain):
                 digits = len(value.partition(".")[2])
                 assert float(value) == pytest.approx(X[i, j], abs=0.51 * 10.0**-digits, rel=1e-3)
     assert reasons(Detector(), X, [1, 700, 16384], explain, names) == whole
+
+
+@pytest.mark.parametrize("explain", [EVERY, 0])
+@pytest.mark.parametrize("name", REAL)
+def test_no_reason_is_wrong_on_real_streams_after_answers(data_dir, name, explain):
+    """Every 500 rows what waits is answered, by turns; whoever is named was answered so."""
+    X = REAL[name](data_dir)[:6000]
+    names, seen = [f"n{j}" for j in range(X.shape[1])], []
+    for cuts in ([7], [500, 64]):
+        model, found, said = Detector(), {}, {}
+        for start in range(0, len(X), 500):
+            part = reasons(model, X[start : start + 500], cuts, explain, names)
+            found |= {start + i: why for i, why in part.items()}
+            for id in [a["id"] for a in model.alerts_ if a["answer"] is None]:
+                said[id] = ("usual", "fault")[len(said) % 3 == 0]
+                model.feedback(id, said[id])
+        all_true(found.values())
+        told = [m for why in found.values() for m in LIKE.findall(why)]
+        assert all(said[id] == answer for id, answer in told)
+        seen.append((found, said))
+    assert seen[0] == seen[1]
+    assert len(told) > (3 if name in ("nab", "elec2") else -1)

@@ -196,3 +196,38 @@ class Answering(Detector):
         self.marks = [m for i, m in enumerate(self.marks) if i not in gone]
         self.next_refresh = 0
         self.refresh()
+
+
+class Telling(Answering):
+    """Notes of each row which answered alert it must be told with, by its number: `told`."""
+
+    def __init__(self, d, plan, memory, promise=None):
+        super().__init__(d, plan, memory, promise)
+        self.told = {}
+
+    def heard(self, seen, score, tied):
+        after, alone, kind = super().heard(seen, score, tied)
+        self.told[self.t] = self.precedent(seen, score, after, alone, self.known(seen, tied))
+        return after, alone, kind
+
+    def precedent(self, seen, before, after, alone, known):
+        """Number, answer, likeness, log p without answers, and whether it decides; or None.
+
+        Number None: what stands out is known value by value.
+        """
+        if self.t < self.plan.warmup:
+            return None
+        like = sorted((self.likeness(e, seen), n) for n, e in self.answers.items())
+        of = {a: [(k, n) for k, n in like if self.answers[n]["answer"] == a] for a in
+              ("usual", "fault")}  # fmt: skip
+        was, now = -before < self.alert_level(), -after < self.alert_level()
+        if was and not now and -alone < self.alert_level():
+            return None, "usual", known, -before, True
+        if was != now:
+            k, number = of["fault" if now else "usual"][-1]
+            return number, "fault" if now else "usual", k, -before, True
+        if now and of["fault"] and of["fault"][-1][0] >= 0.5:
+            k, number = of["fault"][-1]
+            if not of["usual"] or k > of["usual"][-1][0]:
+                return number, "fault", k, -before, False
+        return None

@@ -48,6 +48,11 @@ def check_shared(settings: RunSettings, schema: Schema, fits: bool) -> None:
         raise UsageProblem("--share: keys share what is usual; say which column they are: --key.")
     if not settings.tunes_itself:
         raise UsageProblem("--share goes with --model auto.")
+    if settings.estimator().nu is None:
+        raise UsageProblem(
+            "--share promises an alert rate to keys that are new: give --nu 0.01 beside "
+            "--precision, instead of --nu none."
+        )
     if not fits:
         raise UsageProblem(
             "--share: keys can share what is usual of rows of numbers, without --lags, --season, "

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.fleet.sharing.hearing import Ear, Heard
 from onkel.saved import Saved
 
 Array = NDArray[Any]
@@ -80,16 +81,24 @@ class Band:
             return math.log(k / n) - (g - edge) / slope
         return math.log((n - bisect_left(ranked, g) + 1) / (n + 1))
 
-    def follow(self, g: float) -> tuple[float, float, bool]:
-        """Return log p of a row, the level, and whether it is an alert; remember it."""
-        if len(self.ranked) < NEEDED:
+    def follow(self, g: float, ear: Ear | None = None) -> tuple[float, float, bool]:
+        """Return log p of a row, the level, and whether it is an alert; remember it.
+
+        `ear`: what was answered of the key's alerts. What is like a fault is not remembered; a row
+        that is no alert for an answer's sake does not move the level. Of the first rows nothing is
+        an alert but what is like a fault.
+        """
+        heard, ready = self.look(g, ear), len(self.ranked) >= NEEDED
+        if (ready and not heard.hushed) or heard.alert:
+            self._settle(heard.alert)
+        if not heard.fault:
             self._remember(g)
-            return 0.0, self.level, False
-        said, level = self.log_p(g), self.level
-        alert = said < level
-        self._settle(alert)
-        self._remember(g)
-        return said, level, alert
+        return heard.score, heard.level, heard.alert
+
+    def look(self, g: float, ear: Ear | None = None) -> Heard:
+        """Return what is said of a row; nothing changes."""
+        said = self.log_p(g)
+        return Heard(said, self.level, said < self.level) if ear is None else ear(said, self.level)
 
     def _remember(self, g: float) -> None:
         if len(self.scores) < SIZE:

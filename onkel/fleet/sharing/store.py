@@ -10,9 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel import files, inputs
+from onkel.core.density_table import LARGEST
+from onkel.estimators import inside
 from onkel.fleet.calls import Call
 from onkel.fleet.outputs import Verdicts
 from onkel.fleet.sharing.bands import Bands
+from onkel.fleet.sharing.hearing import Ear
 from onkel.fleet.sharing.usual import Usual
 from onkel.saved import Saved
 
@@ -28,6 +31,11 @@ def check_shared(estimator: Any) -> None:
         raise ValueError(
             "Fleet: share=True adds log p of the fleet's detector to that of the key's own, so "
             f"that it needs Detector; got {type(estimator).__name__}."
+        )
+    if estimator.nu is None:
+        raise ValueError(
+            "Fleet: share=True promises an alert rate to keys that are new, so that it needs nu; "
+            "give nu=0.01 beside precision."
         )
     if estimator.columns is not None:
         raise ValueError("Fleet: share=True takes rows of numbers; columns= must be left out.")
@@ -52,6 +60,8 @@ class Shared:
         self.young = int(estimator.warmup_of(features))
         """Keys of fewer rows are."""
         self.bands = Bands(float(estimator.nu), self.young)
+        self.promised = inside.promised_by(estimator, features)
+        """Of a promised precision: what there is before any answer."""
         self.common = copy.copy(estimator).set_params(missing="error", device="cpu")
         self.grown = np.zeros(2, np.int64)
         """Rows of grown keys that were judged, and alerts among them."""
@@ -66,10 +76,55 @@ class Shared:
         X = self._matrix(call)
         weight = inputs.weights_of(call.how.get("sample_weight"), len(call))
         asked, call.output = call.output, "verdict"
+        call.tells_usual |= bool(np.isnan(X).any())
         own = _verdicts(self.inner.learn(call))
         Z, known = self.usual.followed(call.numbers, X, weight > 0)
         fleet, ready = self._said(Z, weight, known)
-        return self._followed(own, fleet, weight > 0, ready).answer(asked, tells_p=True)
+        filled = X if call.usual is None else np.where(np.isnan(X), _means(call.usual, X), X)
+        young = own.age < self.young
+        ears = self._ears(call.numbers, filled, own.age, young & ready)
+        self._followed(own, fleet, weight > 0, ready, ears)
+        call.precedents |= {i: e.precedent for i, e in ears.items() if e.precedent is not None}
+        self._ask(call.numbers, filled, own, np.flatnonzero(young & own.alert & (weight > 0)))
+        return own.answer(asked, tells_p=True)
+
+    def _ears(self, numbers: Array, X: Array, age: Array, which: Array) -> dict[int, Ear]:
+        """Return who hears answers for some of the rows: of keys that have any, or a promise."""
+        rows = np.flatnonzero(which)
+        told = self._held.answered_of(numbers[rows])
+        found = {}
+        if self.promised is not None:
+            found = {i: Ear(self.promised, X[i], int(age[i])) for i in rows.tolist()}
+        for number in told:
+            learner: Any = inside.learner_of(self._held.model(number))
+            for i in rows[numbers[rows] == number].tolist():
+                found[i] = Ear(learner.answers, learner.filled(X[i]), int(age[i]))
+        return found
+
+    def _ask(self, numbers: Array, X: Array, own: Verdicts, rows: Array) -> None:
+        """Let the alerts of young keys be answered: their own detectors did not raise them."""
+        for number in dict.fromkeys(numbers[rows].tolist()):
+            at = rows[numbers[rows] == number]
+            model = self._held.model(number)
+            x = np.clip(X[at], -LARGEST, LARGEST)
+            inside.ask_about(model, own.age[at].astype(np.int64), x, own.score[at])
+            self._held.put({number: model})
+
+    @property
+    def _held(self) -> Any:
+        """The models of the last call, which are in memory: nothing can fail any more."""
+        return getattr(self.inner, "inner", self.inner)
+
+    def answer(self, number: int, id: Any, answer: str) -> None:
+        """Answer an alert; of a young key in spreads from what the fleet expects of it."""
+        self.usual.make_room(number + 1)
+        frame = None
+        if self.usual.count[number] < self.young:
+            mean, spread = self.usual.expected(np.array([number]))
+            frame = np.zeros((2, 3, self.features))
+            spread = np.maximum(spread, np.maximum(1e-8 * np.abs(mean), 1e-300))
+            frame[:, 0] = mean[0], np.where(np.isfinite(spread[0]), spread[0], 0.0)
+        self.inner.answer(number, id, answer, frame)
 
     def _said(self, Z: Array, weight: Array, known: Array) -> tuple[Array, Array]:
         """Return log p of rows by the fleet's detector, and if it knows any by then.
@@ -83,41 +138,45 @@ class Shared:
             said[known] = self.common.predict_then_learn(Z[known], **how)
         return said, ready
 
-    def _followed(self, own: Verdicts, fleet: Array, live: Array, ready: Array) -> Verdicts:
-        """Return the verdicts on rows, young ones ranked among those of their age."""
+    def _followed(
+        self, own: Verdicts, fleet: Array, live: Array, ready: Array, ears: dict[int, Ear]
+    ) -> None:
+        """Let young rows be ranked among those of their age."""
         bands, surprise = self.bands.of(own.age), -_joined(own, fleet)
         for i in np.flatnonzero((own.age < self.young) & ready).tolist():
             band, g = self.bands.each[bands[i]], float(surprise[i])
             if live[i]:
-                own.score[i], own.limit[i], own.alert[i] = band.follow(g)
+                own.score[i], own.limit[i], own.alert[i] = band.follow(g, ears.get(i))
             else:
-                _look(own, i, band, g)
+                _look(own, i, band, g, ears.get(i))
             own.rank[i] = np.exp(own.score[i])
         early = (own.age < self.young) & ~ready
         own.score[early], own.alert[early], own.rank[early] = 0.0, False, 1.0
         old = (own.age >= self.young) & live
         self.grown += [np.count_nonzero(old), np.count_nonzero(old & own.alert)]
-        return own
 
     def look(self, call: Call) -> Any:
         """Return what is said of rows; nothing changes. A key that is not known is a young one."""
         X, asked, call.output = self._matrix(call), call.output, "verdict"
         own = _verdicts(self.inner.look(call))
-        known = np.where(call.numbers >= 0, call.numbers, self._nobody(call.numbers))
+        known = np.where(call.numbers >= 0, call.numbers, self._nobody())
         if not len(X) or getattr(self.common, "t_", 0) < self.young:
             return own.answer(asked, tells_p=True)
         fleet = self.common.score_samples(self.usual.seen(known, X))
         surprise, bands = -_joined(own, fleet), self.bands.of(own.age)
-        for i in np.flatnonzero(own.age < self.young).tolist():
-            _look(own, i, self.bands.each[bands[i]], float(surprise[i]))
+        young = own.age < self.young
+        ears = self._ears(known, X, own.age, young)
+        for i in np.flatnonzero(young).tolist():
+            _look(own, i, self.bands.each[bands[i]], float(surprise[i]), ears.get(i))
             own.rank[i] = np.exp(own.score[i])
         return own.answer(asked, tells_p=True)
 
-    def _nobody(self, numbers: Array) -> int:
-        """Return a number that no key has."""
-        nobody = max(int(numbers.max(initial=-1)) + 1, len(self.usual.count))
-        self.usual.make_room(nobody + 1)
-        return nobody
+    def _nobody(self) -> int:
+        """Return a number of which nothing is known: the last one that there is room for."""
+        count = self.usual.count
+        if not len(count) or count[-1]:
+            self.usual.make_room(len(count) + 1)
+        return len(self.usual.count) - 1
 
     def _matrix(self, call: Call) -> Array:
         return call.matrix(self.estimator, np.float64, self.features)
@@ -221,6 +280,11 @@ def _joined(own: Verdicts, fleet: Array) -> Array:
     return (1.0 - weight) * fleet + weight * np.nan_to_num(own.score, nan=0.0)
 
 
-def _look(own: Verdicts, i: int, band: Any, g: float) -> None:
-    said = band.log_p(g)
-    own.score[i], own.limit[i], own.alert[i] = said, band.level, said < band.level
+def _look(own: Verdicts, i: int, band: Any, g: float, ear: Ear | None) -> None:
+    heard = band.look(g, ear)
+    own.score[i], own.limit[i], own.alert[i] = heard.score, heard.level, heard.alert
+
+
+def _means(usual: Array, X: Array) -> Array:
+    """Return the means that gaps were taken for: of a key's first row they are 0."""
+    return np.nan_to_num(usual[:, 0]) if len(usual) else np.zeros_like(X)

@@ -316,6 +316,34 @@ def test_keys_have_answers_of_their_own(rng, tmp_path, more):
         assert not [line for line in shown if line["key"] == "b:c"]
 
 
+def test_keys_that_are_young_have_answers_too(rng, tmp_path):
+    """With --share a key alerts before its own detector can; reasons name the answer."""
+    keys = np.arange(6000) // 50 + rng.integers(0, 12, 6000)
+    X = rng.normal(size=(6000, 3)) + 5 * rng.normal(size=(140, 3))[keys]
+    new = rng.normal(size=(120, 3)) + 3.0
+    new[20::10, 1] += 25.0
+    X, keys = np.concatenate([X, new]), np.concatenate([keys.astype(str), ["new"] * 120])
+    path, words = write_rows(tmp_path / "rows.csv", X[:6021], who=keys[:6021]), ("--key", "who")
+    assert run(tmp_path, path, *words, "--share").exit_code == 0
+    last = json_lines(tmp_path / "out")[-1]
+    assert (last["row"], last["alert_id"]) == (6020, "new:20")
+    listed = json.loads(onkel("feedback", tmp_path / "s", "--list", "--json").output)
+    assert listed["alerts"][0]["id"] == "new:20"
+    assert {line["alert_id"] for line in json_lines(tmp_path / "out")} == {
+        alert["id"] for alert in listed["alerts"]
+    }
+    done = onkel("feedback", tmp_path / "s", "new:20", "fault")
+    assert done.exit_code == 0, done.output
+    with open(path, "a") as file:
+        for row in X[6021:].tolist():
+            file.write(",".join(map(repr, row)) + ",new\n")
+    done = run(tmp_path, path, *words, "--share", "--json")
+    assert json.loads(done.stdout)["alerts_answered"] == 1
+    told = {line["row"]: line["why"] for line in json_lines(tmp_path / "out")}
+    for row in range(6030, 6120, 10):
+        assert "ike alert 20, which was answered as a fault" in told[row]
+
+
 @pytest.mark.long
 def test_a_series_answers_by_its_own_rows(rng, tmp_path):
     X = rows_of(rng, 2000)
@@ -369,6 +397,7 @@ def test_a_promised_precision(rng, tmp_path):
         (["detect", "--precision", 1.5], "between 0 and 1"),
         (["detect", "--nu", "often"], "or none; got 'often'"),
         (["classify", "--target", "c", "--precision", 0.8], "is not one of"),
+        (["detect", "--key", "a", "--share", "--nu", "none", "--precision", 0.8], "--nu 0.01"),
         (["detect", "--precision", "single", "--gamma", "x"], "'x' is not a valid float"),
     ],
 )

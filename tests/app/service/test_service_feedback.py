@@ -199,6 +199,34 @@ def test_keys_have_answers_of_their_own(rng, tmp_path):
         assert file_of(again.client) == bits(fleet)
 
 
+def test_keys_that_are_young_have_answers_too(rng, tmp_path):
+    keys = np.arange(4000) // 40 + rng.integers(0, 8, 4000)
+    X = rng.normal(size=(4000, 3)) + 5 * rng.normal(size=(120, 3))[keys]
+    keys, new = [str(k) for k in keys], rng.normal(size=(90, 3)) + 3.0
+    new[20::10, 1] += 25.0
+    settings = {"terms": 100, "warmup": 120}
+    fleet = Fleet(Detector(**settings), share=True)
+    with served(tmp_path) as one:
+        client = one.client
+        made(client, keyed=True, share=True, parameters=settings)
+        told = send(client, X, keys=keys)
+        assert told["values"] == fleet.predict_then_learn(keys, X).tolist()
+        told = send(client, new[:21], keys=["new"] * 21)
+        fleet.partial_fit(["new"] * 21, new[:21])
+        assert told["alert_id"][-1] == "20"
+        body = {"id": "20", "answer": "fault", "key": "new"}
+        assert client.ok("POST", "/models/pump/feedback", body)["alerts_answered"] == 1
+        fleet.feedback("new", "20", "fault")
+        listed = client.ok("GET", "/models/pump/alerts?key=new")
+        assert listed["alerts"] == fleet["new"].alerts_[::-1]
+        values = send(client, new[21:], keys=["new"] * 69)["values"]
+        assert values == fleet.predict_then_learn(["new"] * 69, new[21:]).tolist()
+        assert all(v == -1 for v in values[9:43:10])  # older rows are not ranked yet
+        assert file_of(client) == bits(fleet)
+    with served(tmp_path) as again:
+        assert file_of(again.client) == bits(fleet)
+
+
 def test_the_page_is_told_ids_and_answers(rng, tmp_path):
     X = rows_of(rng, 1001)
     with served(tmp_path) as one:
