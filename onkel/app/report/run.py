@@ -19,11 +19,10 @@ from onkel.app.report.figures import BLUE, INK, SKY, Drawing, empty, legend_list
 from onkel.app.report.scores import scores, shaded
 from onkel.app.report.style import STYLE, opening
 from onkel.app.run import lost
-from onkel.app.run.fleets import Keyed
+from onkel.app.run.keys import view_of
 from onkel.app.run.progress import told
 from onkel.app.run.session import Session
 from onkel.app.run.tables import by_kind
-from onkel.fleet.view import FleetView
 
 Array = NDArray[Any]
 
@@ -293,8 +292,5 @@ def _weights(session: Session) -> dict[str, Any]:
 
 
 def _keys(session: Session) -> str:
-    if not isinstance(session.models, Keyed):
-        return ""
-    names = list(session.source.schema.features)
-    view = FleetView(session.models.fleet, session.models.ranking, names)
-    return keys.section(view, len(session.models))
+    view = view_of(session)
+    return "" if view is None else keys.section(view, session.settings.task, len(session.models))
