@@ -181,6 +181,18 @@ def _is_of(alert: Mapping[str, Any], key: Any) -> bool:
     return key is None or same
 
 
+def _brief(incident: dict[str, Any]) -> dict[str, Any]:
+    """Return an incident without the ids of its alerts, of which there may be a thousand."""
+    return {name: value for name, value in incident.items() if name != "alert_ids"}
+
+
+def _belongs(alert: Mapping[str, Any], number: int, ids: set[str]) -> bool:
+    """Whether an alert is of an incident: also one that has joined it later."""
+    whose = "" if alert.get("key") is None else f"{alert['key']}:"
+    named = alert.get("id") in ids and str(alert["id"]).startswith(whose)
+    return alert.get("incident") == number or named
+
+
 @dataclass(frozen=True)
 class Past:
     """A run from its first row on."""
@@ -242,6 +254,18 @@ class Board:
             if stream is not None and incidents != stream.incidents:
                 stream.incidents = incidents
                 stream.told += 1
+
+    def incident(self, model: str, number: int) -> dict[str, Any] | None:
+        """Return an incident and those of its alerts that are kept, newest first; None without."""
+        with self._guard:
+            stream = self._streams.get(model)
+            known = [] if stream is None else stream.incidents
+            one = next((one for one in known if one["incident"] == number), None)
+            if one is None or stream is None:
+                return None
+            ids = set(one.get("alert_ids", ()))
+            alerts = [a for a in stream.alerts if _belongs(a, number, ids)]
+            return {"incident": one, "alerts": alerts[::-1]}
 
     def alerts(self, model: str, start: int, count: int) -> dict[str, Any] | None:
         """Return some alerts, newest first; None for a model that is not shown."""
@@ -333,5 +357,5 @@ class Board:
             }  # fmt: skip
             if stream.told != told:
                 found["alerts"], found["kept"] = [*stream.alerts][-SENT:], len(stream.alerts)
-                found["incidents"] = stream.incidents[:SENT]
+                found["incidents"] = [_brief(one) for one in stream.incidents[:SENT]]
             return found

@@ -73,6 +73,7 @@ class Page:
             Route("/live", self.models),
             Route("/live/{name}", self.live),
             Route("/live/{name}/alerts", self.alerts),
+            Route("/live/{name}/incident", self.incident),
             Route("/live/{name}/keys", self.keys),
             Route("/live/{name}/key", self.key),
         ]
@@ -113,6 +114,14 @@ class Page:
         found = self.board.alerts(name, start, count)
         if found is None:
             raise Problem(404, "unknown_model", f"There is no model {name[:80]!r}.")
+        return Response(encode(found), media_type="application/json")
+
+    async def incident(self, request: Request) -> Response:
+        """One incident, with its alerts."""
+        name, number = request.path_params["name"], whole(request.query_params, "number", 0, 10**9)
+        found = self.board.incident(name, number)
+        if found is None:
+            raise Problem(404, "unknown_incident", f"There is no incident {number} (any more).")
         return Response(encode(found), media_type="application/json")
 
     def _view(self, name: str) -> View:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from onkel.app.errors import StateProblem
-from onkel.app.http.problems import Problem
+from onkel.app.http.problems import busy
 from onkel.app.run.fleets import model_of_record
 from onkel.app.run.keys import shown_of
 from onkel.app.run.ledger import Kept
@@ -61,7 +61,10 @@ class StoredKeys(View):
         place = self.kept.places.get(str(key))
         if place is None or self.note is None or is_own(str(key)):
             return None
-        return model_of_record(self.note, self._bytes(str(key)))
+        try:
+            return model_of_record(self.note, self._bytes(str(key)))
+        except ValueError as error:
+            raise busy("storage", f"{self.folder / place.file} is damaged: {error}") from None
 
     def _read(self) -> None:
         """Read how the keys were doing, once."""
@@ -76,5 +79,4 @@ class StoredKeys(View):
         try:
             return read(self.folder, self.kept.places[name])
         except StateProblem as problem:  # a run has gone on meanwhile: the next look has it
-            words = f"{problem} If a run goes on there, ask again in a second."
-            raise Problem(503, "storage", words, headers={"Retry-After": "1"}) from None
+            raise busy("storage", f"{problem} If a run goes on there, ask again.") from None

@@ -13,7 +13,7 @@ from bokeh.resources import Resources
 from numpy.typing import NDArray
 
 import onkel
-from onkel.app.report import keys, tables
+from onkel.app.report import incidents, keys, tables
 from onkel.app.report.axis import Axis, axis_of, lined
 from onkel.app.report.figures import BLUE, INK, SKY, Drawing, empty, legend_list, stacked
 from onkel.app.report.scores import scores, shaded
@@ -74,7 +74,7 @@ def page(session: Session) -> str:
 
 def _tables(session: Session) -> list[str]:
     labels = tables.confusion(session.counters.labels)
-    return [labels, tables.incidents(session), _keys(session), tables.alerts(session)]
+    return [labels, incidents.incidents(session), _keys(session), tables.alerts(session)]
 
 
 def _title(session: Session) -> str:

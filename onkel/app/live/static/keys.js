@@ -210,7 +210,7 @@ const Keys = (() => {
     show("key-alerts-none", !own.length);
     $("key-alerts").replaceChildren(...own.map((a) => {
       const item = document.createElement("li"), place = document.createElement("b"), why = document.createElement("span");
-      place.textContent = `Example ${a.t.toLocaleString("en")}. `;
+      place.textContent = `Row ${(a.t - 1).toLocaleString("en")}. `;
       why.textContent = Page.reason(a);
       item.append(place, why);
       Answers.add(item, a, "key");

@@ -81,6 +81,7 @@
     legend("drift-legend", [["amber", "largest drift of a mean, in spreads"]]);
     const whole = found.epoch > 0; // a run from its first row on: of speed and drift nothing is known
     for (const id of ["speed", "terms", "drift"]) $(id).parentElement.hidden = whole;
+    $("rate").parentElement.classList.toggle("wide", whole);
     Charts.start(task, rarity, members.length, whole);
     seen = -1;
   }
@@ -153,7 +154,7 @@
     if (!list.length || now - spoken < 10000) return;
     spoken = now;
     const a = list[list.length - 1];
-    $("news").textContent = `Alert at example ${a.t}. ${reason(a)}`;
+    $("news").textContent = `Alert at row ${a.t - 1}. ${reason(a)}`;
   }
 
   function describe(found) {
