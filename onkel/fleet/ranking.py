@@ -67,7 +67,7 @@ class Ranking:
 
     def update(
         self, keys: Any, p: Array, alert: Array, X: Array | None = None,
-        usual: Array | None = None, error: Array | None = None,
+        usual: Array | None = None, error: Array | None = None, counts: Array | None = None,
     ) -> None:  # fmt: skip
         """Take in what was said of rows.
 
@@ -84,19 +84,23 @@ class Ranking:
             the means and variances of their keys before each, [rows][2][features].
         error : array, optional
             How far predictions were off.
+        counts : array of bool, optional
+            Of labels and numbers: which rows are judged; of the others it is only noted that their
+            keys were heard. How unusual rows are is not followed then.
         """
         with self._guard:
             with self._keys.entering(keys) as numbers:
                 self._make_room()
-            self._count(numbers, np.asarray(alert, bool))
+            self._count(numbers, np.asarray(alert, bool), 1 if counts is None else counts)
             if error is not None:
                 np.add.at(self._levels[:, 2], numbers, np.asarray(error, np.float64))
-            self._follow(numbers, _surprise(p), _drifts(X, usual))
+            if counts is None:
+                self._follow(numbers, _surprise(p), _drifts(X, usual))
 
-    def _count(self, numbers: Array, alert: Array) -> None:
+    def _count(self, numbers: Array, alert: Array, counts: Any) -> None:
         at = self.rows + np.arange(len(numbers))
         rows, alerts, last, alerted = self._counts.T
-        np.add.at(rows, numbers, 1)
+        np.add.at(rows, numbers, counts)
         np.add.at(alerts, numbers, alert)
         np.maximum.at(last, numbers, at + 1)
         np.maximum.at(alerted, numbers[alert], at[alert] + 1)
@@ -247,7 +251,7 @@ class Ranking:
         with self._guard:
             for data in parts:
                 self._restore(*data.split(b"\n", 1))
-            self.rows, self._heard = int(self._counts[:, 0].sum()), set()
+            self.rows, self._heard = int(self._counts[:, 2].max(initial=0)), set()
 
     def _restore(self, head: bytes, rest: bytes) -> None:
         told = json.loads(head)

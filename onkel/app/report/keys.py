@@ -171,7 +171,7 @@ $head
   const shown = {
     unusual: (v) => cell(oneIn(v)), alerts: (v) => cell(number(v), v > 0 && heads.includes("drift")),
     drift: (v) => cell(number(v), v > 1.5), rows: (v) => cell(number(v)), error: (v) => cell(number(v)),
-    share: (v) => cell(percent(data.heads.share === "inside" ? 1 - v : v)),
+    share: (v) => cell(v === null ? "–" : percent(data.heads.share === "inside" ? 1 - v : v)),
   };
 
   function picture(told) {

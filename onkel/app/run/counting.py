@@ -248,10 +248,10 @@ class Mistakes(Counting):
         return {"rows": known, "mistakes": columns["wrong"]}
 
     def rank(self, keys: list[str], columns: Columns) -> None:
-        """Note how the keys of a block's rows are doing: those that have a label."""
-        known = [i for i, y in enumerate(columns["target"]) if y is not None]
-        wrong = np.array([columns["wrong"][i] for i in known], bool)
-        self.ranking.update([keys[i] for i in known], np.full(len(known), np.nan), wrong)
+        """Note how the keys of a block's rows are doing; rows without a label do not count."""
+        known = np.array([y is not None for y in columns["target"]], bool)
+        wrong = np.array(columns["wrong"], bool)
+        self.ranking.update(keys, np.full(len(keys), np.nan), wrong, counts=known)
 
 
 class Errors(Counting):
@@ -278,12 +278,12 @@ class Errors(Counting):
         return {"rows": known, "error": error, "covered": columns["inside"]}
 
     def rank(self, keys: list[str], columns: Columns) -> None:
-        """Note how the keys of a block's rows are doing: those that have a target."""
-        known = [i for i, e in enumerate(columns["error"]) if e is not None]
-        error = np.array([columns["error"][i] for i in known], float)
-        outside = np.array([not columns["inside"][i] for i in known], bool)
-        nothing = np.full(len(known), np.nan)
-        self.ranking.update([keys[i] for i in known], nothing, outside, error=error)
+        """Note how the keys of a block's rows are doing; rows without a target do not count."""
+        known = np.array([e is not None for e in columns["error"]], bool)
+        error = np.array([e or 0.0 for e in columns["error"]], float)
+        outside = known & ~np.array(columns["inside"], bool)
+        nothing = np.full(len(keys), np.nan)
+        self.ranking.update(keys, nothing, outside, error=error, counts=known)
 
 
 COUNTINGS: dict[str, type[Counting]] = {"detect": Alerts, "classify": Mistakes, "regress": Errors}
