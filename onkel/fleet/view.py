@@ -128,6 +128,6 @@ def columns_of(view: View, most: int = 10_000) -> dict[str, Any]:
 
 def _rounded(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
     return {
-        name: [float(f"{v:.3g}") if isinstance(v, float) else v for v in values]
+        name: [float(f"{v:.6g}") if isinstance(v, float) else v for v in values]
         for name, values in columns.items()
     }

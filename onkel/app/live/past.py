@@ -42,6 +42,7 @@ def numbers_of(counters: Counters, settings: RunSettings) -> dict[str, Any]:
     found = {
         "t": counters.rows, "promised": promised, "realised": realised,
         "mistakes": summary.get("mistakes"), "rarity": settings.tells_p,
+        "error": summary.get("mean_absolute_error"),
     }  # fmt: skip
     if settings.task == "detect":
         names = ("incidents", "incidents_open", "held_back")

@@ -40,7 +40,7 @@ def section(view: View, task: str, known: int) -> str:
 def _words(found: dict[str, Any], known: int, task: str, shown: tuple[str, ...]) -> str:
     whole = found["keys"] >= known
     began = (
-        f"{found['keys']:,} keys, each with a model of its own" if whole
+        f"{found['keys']:,} key{'s' * (found['keys'] != 1)}, each with a model of its own" if whole
         else f"{found['keys']:,} of {known:,} keys were heard since this run went on"
     )  # fmt: skip
     more = f" The table has the first {MOST:,} of them." if found["keys"] > MOST else ""
@@ -49,7 +49,7 @@ def _words(found: dict[str, Any], known: int, task: str, shown: tuple[str, ...])
     alerts, unusual, drift = (found[f"keys_{n}"] for n in ("with_alerts", "unusual", "drifting"))
     told = [f"{alerts:,} had alerts"]
     if "unusual" in shown:
-        told.append(f"{unusual:,} were unusual at the end")
+        told.append(f"{unusual:,} {'was' if unusual == 1 else 'were'} unusual at the end")
         more = _LATEST + more
     if "drift" in shown:
         told.append(f"{drift:,} drifted")

@@ -133,8 +133,8 @@ def test_an_incident_is_told_with_its_alerts(rng):
     board = Board()
     board.begin("m", "novelty")
     keys, numbers = ["a", "b", "a", "c"], [1, 2, 3, None]
-    board.tell("m", [{"t": i, "key": key, "incident": number, "id": f"{key}:{i}"}
-                     for i, (key, number) in enumerate(zip(keys, numbers, strict=True))])  # fmt: skip
+    for i, (key, number) in enumerate(zip(keys, numbers, strict=True)):
+        board.tell("m", [{"t": i, "key": key, "incident": number, "id": f"{key}:{i}"}])
     told = [{"incident": 3, "alert_ids": ["b:1", "a:2"]}, {"incident": 1, "alert_ids": ["a:0"]}]
     board.show_incidents("m", told)
     assert board.changes("m")["incidents"] == [{"incident": 3}, {"incident": 1}]

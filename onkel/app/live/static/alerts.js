@@ -155,7 +155,7 @@ const Alerts = (() => {
     const some = Page.service() || !can.length ? can : (found.incident.alert_ids || []).map((id) => ({id}));
     list.className = "alerts";
     list.append(...alerts.slice(0, MORE).map((a) => {
-      const line = item(place(a), Page.reason(a));
+      const line = item(place({...a, incident: undefined}), Page.reason(a));
       Answers.add(line, a, `incident ${one.incident}`);
       return line;
     }));

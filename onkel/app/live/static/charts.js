@@ -94,7 +94,8 @@ const Charts = (() => {
     }
     sources = [];
     const label = {novelty: "score", classification: "share of mistakes", regression: "size of the error"}[task];
-    drawScores(figure("score", rarity ? "a usual row in so many" : label), task);
+    const format = task === "classification" ? "0%" : null;
+    drawScores(figure("score", rarity ? "a usual row in so many" : label, format), task);
     if (settings) drawWeights();
     const rate = figure("rate", null, "0.[00]%"), source = fresh(["t", "recent", "realised", "promised"]);
     line(rate, source, "recent", SKY, 1.5);

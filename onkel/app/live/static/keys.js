@@ -124,8 +124,8 @@ const Keys = (() => {
         + "By shares and mean errors, keys with fewer than 50 rows come last.";
     }
     const told = [`${Page.number(found.keys_with_alerts)} had alerts`];
-    if (shows("unusual")) told.push(`${Page.number(found.keys_unusual)} are unusual now`);
-    if (shows("drift")) told.push(`${Page.number(found.keys_drifting)} drift`);
+    if (shows("unusual")) told.push(`${Page.number(found.keys_unusual)} ${found.keys_unusual === 1 ? "is" : "are"} unusual now`);
+    if (shows("drift")) told.push(`${Page.number(found.keys_drifting)} ${found.keys_drifting === 1 ? "drifts" : "drift"}`);
     return `${keys}; ${told.join(", ")}. `
       + (shows("unusual") ? "“Latest rows” is how rare the latest ten rows of a key are, on the mean, by its own past." : "");
   }
