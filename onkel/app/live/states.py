@@ -51,6 +51,8 @@ class Folder:
         self.board, self.folder = board, Path(folder)
         self.name = self.folder.absolute().name or str(self.folder)
         self._seen: tuple[int, bool] | None = None
+        self._written: set[tuple[str, int, int]] = set()
+        """The files that were looked at last, as they were."""
         self._said: dict[str, dict[str, Any]] = {}
         """Answers that are shown, by the ids of alerts."""
         self._guard = threading.Lock()
@@ -58,12 +60,16 @@ class Folder:
     def look(self) -> bool:
         """Show the newest checkpoint, and new answers, if there are some; say whether."""
         with self._guard:
-            going = _in_use(self.folder)
+            going, written = _in_use(self.folder), _marks(self.folder)
+            if self._seen is not None and (going, written) == (self._seen[1], self._written):
+                return False
             state = State(self.folder, writable=False)
             try:
-                return self._look(state, going)
+                found = self._look(state, going)
             finally:
                 state.close()
+            self._written = written  # before it was read: what has come since is looked at
+            return found
 
     def _look(self, state: State, going: bool) -> bool:
         told, kept = state.meta("settings"), state.kept()
@@ -134,6 +140,18 @@ class Folder:
                     told = said
                     trouble(said)
                 said = str(problem)
+
+
+def _marks(folder: Path) -> set[tuple[str, int, int]]:
+    """Return what tells whether a state has changed: to open it, with many keys, takes a second."""
+    found = set()
+    for name in ("state.sqlite", "answers.sqlite"):
+        for path in (folder / name, folder / f"{name}-wal"):
+            with contextlib.suppress(OSError):
+                told = path.stat()
+                if told.st_size:  # SQLite makes and removes an empty one for whoever looks
+                    found.add((path.name, told.st_mtime_ns, told.st_size))
+    return found
 
 
 def _in_use(folder: Path) -> bool:
