@@ -130,16 +130,20 @@ def _alerts(one: Told, session: Session) -> str:
     """Return those of its alerts that are among the latest ones, which are remembered."""
     ids, latest = set(one.get("alert_ids", ())), session.counters.latest
     own = [a for a in latest if a["incident"] == one["incident"] or a.get("alert_id") in ids]
+    held, shown = one["held_back"], one["alerts"] - one["held_back"]
+    more = f" A cool-down has held back {held:,}." if held else ""
+    if not own and not shown:
+        return "<p>A cool-down has held back all of its alerts.</p>"
     if not own:
         return (
             f"<p>Its alerts are not among the latest {LATEST}, which the report tells one by one; "
-            "the output has them.</p>"
+            f"the output has them.{more}</p>"
         )
     some = own[::-1][:LISTED]
     items = "".join(f"<li>{_alert(a, session.settings.tells_p)}</li>" for a in some)
-    few = f"The latest {len(some):,} of its {one['alerts']:,} alerts:"
-    words = few if len(some) < one["alerts"] else "Its alerts, newest first:"
-    return f"<p>{words}</p><ul>{items}</ul>"
+    few = f"The latest {len(some):,} of its {shown:,} alerts."
+    words = few if len(some) < shown else "Its alerts, newest first."
+    return f"<p>{words}{more}</p><ul>{items}</ul>"
 
 
 def _alert(alert: Told, rare: bool) -> str:

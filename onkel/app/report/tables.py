@@ -37,14 +37,15 @@ def alerts(session: Session) -> str:
     latest = session.counters.latest[::-1][:ALERTS]
     if not latest:
         return ""
-    rare, total = session.settings.tells_p, session.counters.alerts
+    rare, held = session.settings.tells_p, session.counters.held_back
+    shown = session.counters.alerts - held
     given = [name for name in ("time", "key") if any(a.get(name) is not None for a in latest)]
     head = ["row", *given, *(["how rare"] if rare else []), "incident", "why"]
     rows = [_row(head, _alert(a, given, rare)) for a in latest]
-    text = "Newest first." if len(latest) >= total else (
-        f"The latest {len(latest):,} of {total:,}, newest first; the output has all"
-        f"{' that were shown' if session.counters.held_back else ''}."
+    text = "Newest first." if len(latest) >= shown else (
+        f"The latest {len(latest):,} of {shown:,}, newest first; the output has all."
     )  # fmt: skip
+    text += f" A cool-down has held back {held:,} more." if held else ""
     return section("alerts", "Alerts", text, _folded(head, rows, AT_ONCE))
 
 

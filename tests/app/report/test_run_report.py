@@ -95,6 +95,20 @@ def test_an_incident_unfolds_with_what_the_output_says_of_it(rng, tmp_path, kind
         assert width == pytest.approx((one["end_row"] + 1 - one["start_row"]) / 12, abs=0.01)
 
 
+def test_what_a_cool_down_has_held_back_is_no_alert_that_is_missing(rng, tmp_path) -> None:
+    X = rng.normal(size=(1200, 3))
+    X[1000:1012, 1] = 9.0
+    page = page_of(tmp_path, X, "--cool-down", 30, "--incidents", tmp_path / "i")
+    lines = json_lines(tmp_path / "out")
+    told = [o for o in json_lines(tmp_path / "i") if o["state"] != "opened"]
+    held = sum(one["held_back"] for one in told)
+    assert held > 5 and f"Newest first. A cool-down has held back {held} more." in page
+    (one,) = [o for o in told if o["end_row"] >= 1000 >= o["start_row"]]
+    shown = sum(line["incident"] == one["incident"] for line in lines)
+    assert shown == one["alerts"] - one["held_back"] > 0
+    assert f"Its alerts, newest first. A cool-down has held back {one['held_back']}." in page
+
+
 def test_settings_have_the_names_of_their_options(rng, tmp_path) -> None:
     X = rng.normal(size=(400, 2))
     page = page_of(tmp_path, X, "--numbers", "double", "--precision", 0.8)

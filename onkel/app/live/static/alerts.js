@@ -105,7 +105,7 @@ const Alerts = (() => {
   function facts(one, rows) {
     const words = document.createElement("p"), ends = one.end ? `${one.start} to ${one.end}, ` : "";
     words.className = "hint";
-    const at = one.start_row === one.end_row ? `row ${whole(one.start_row)}` : `rows ${whole(one.start_row)} to ${whole(one.end_row)}`;
+    const at = `${ends ? "r" : "R"}${one.start_row === one.end_row ? `ow ${whole(one.start_row)}` : `ows ${whole(one.start_row)} to ${whole(one.end_row)}`}`;
     const more = one.keys > (one.key_names || []).length ? ` and ${Page.number(one.keys - one.key_names.length)} more` : "";
     words.textContent = `${ends}${at} of ${whole(rows)}. ${one.key_names ? `Keys: ${one.key_names.join(", ")}${more}.` : ""}`;
     return words;
@@ -161,7 +161,10 @@ const Alerts = (() => {
     }));
     words.className = "hint";
     const shown = Math.min(alerts.length, MORE);
-    words.textContent = shown < one.alerts ? `${shown ? `Its newest ${count(shown, "alert")}, of ${whole(one.alerts)}` : "Its alerts are older than those that are kept here"}.` : "";
+    const held = one.held_back ? `, ${whole(one.held_back)} held back by the cool-down` : "";
+    const few = shown ? `${count(shown, "alert")}, newest first, of ${whole(one.alerts)}${held}.`
+      : `Its alerts are older than those that are kept here${one.held_back ? ", or were held back by the cool-down" : ""}.`;
+    words.textContent = shown < one.alerts ? few : "";
     const answered = some.length > 1 ? [Answers.all(some, alerts, held.said, (said) => {
       held.said = said;
       held.inside.querySelector(".answer i").textContent = said;

@@ -82,6 +82,7 @@
     legend("drift-legend", [["amber", "largest drift of a mean, in spreads"]]);
     for (const id of ["speed", "terms", "drift"]) $(id).parentElement.hidden = whole;
     $("rate").parentElement.classList.toggle("wide", whole);
+    $("moments-card").hidden = whole;
     Charts.start(task, rarity, members.length, whole);
     seen = -1;
   }
