@@ -161,8 +161,8 @@ const Alerts = (() => {
     }));
     words.className = "hint";
     const shown = Math.min(alerts.length, MORE);
-    const held = one.held_back ? `, ${whole(one.held_back)} held back by the cool-down` : "";
-    const few = shown ? `${count(shown, "alert")}, newest first, of ${whole(one.alerts)}${held}.`
+    const quiet = one.held_back ? `, ${whole(one.held_back)} held back by the cool-down` : "";
+    const few = shown ? `${count(shown, "alert")}, newest first, of ${whole(one.alerts)}${quiet}.`
       : `Its alerts are older than those that are kept here${one.held_back ? ", or were held back by the cool-down" : ""}.`;
     words.textContent = shown < one.alerts ? few : "";
     const answered = some.length > 1 ? [Answers.all(some, alerts, held.said, (said) => {
