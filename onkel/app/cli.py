@@ -278,8 +278,8 @@ def watch(state: str, port: int) -> None:
     onkel watch run/
     onkel watch run/ --port 8080
 
-    The folder is only looked at; a run in it is not disturbed. This machine only; others can look
-    through a tunnel (ssh -L). Ctrl-C ends it.
+    The state is only looked at; a run in it is not disturbed. Buttons at alerts do what onkel
+    feedback does. This machine only; others can look through a tunnel (ssh -L). Ctrl-C ends it.
     """  # noqa: D301
     try:
         from onkel.app.live import states

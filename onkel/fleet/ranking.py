@@ -1,12 +1,14 @@
-"""Keys ranked by how unusual they are now: what a page of a fleet shows.
+"""Keys ranked by how unusual they are now, or how wrong their models were: what a page shows.
 
 Of each key: rows, alerts, when it was heard last, how unusual its latest rows are, and how far its
-inputs have drifted (of a key with few rows that is not told). Some numbers each, whatever the
-models hold.
+inputs have drifted (of a key with few rows that is not told). Of a classifier the alerts are its
+mistakes, of a regressor targets outside their intervals, with the size of the errors beside. Some
+numbers each, whatever the models hold.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import threading
 from collections.abc import Iterable
@@ -26,6 +28,8 @@ LATEST = 64
 """Rows of a key in one call that are looked at: what came before them has faded."""
 MOST_FEATURES = 64
 """Drift is followed of the first so many."""
+PART = 64
+"""So many keys are saved together, if one of them was heard."""
 
 
 class Ranking:
@@ -47,11 +51,14 @@ class Ranking:
         self._keys = Keys()
         self._counts = np.zeros((0, 4), np.int64)
         """Rows, alerts, the last row and the last alert (numbers of all rows)."""
-        self._levels = np.zeros((0, 2))
-        """Mean -log p of late, and the largest drift of a feature, in spreads."""
+        self._levels = np.zeros((0, 3))
+        """Mean -log p of late, the largest drift of a feature, in spreads, and the sum of errors.
+        """
         self._late = np.zeros((0, 0), np.float32)
         """Means of the features of late, less their usual ones, in spreads."""
         self.rows = 0
+        self._heard: set[int] = set()
+        """Parts of which a key was heard since they were saved."""
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -59,8 +66,9 @@ class Ranking:
     # -- following -------------------------------------------------------------------------------
 
     def update(
-        self, keys: Any, p: Array, alert: Array, X: Array | None = None, usual: Array | None = None
-    ) -> None:
+        self, keys: Any, p: Array, alert: Array, X: Array | None = None,
+        usual: Array | None = None, error: Array | None = None, counts: Array | None = None,
+    ) -> None:  # fmt: skip
         """Take in what was said of rows.
 
         Parameters
@@ -74,21 +82,30 @@ class Ranking:
             The rows, and
         usual : array, optional
             the means and variances of their keys before each, [rows][2][features].
+        error : array, optional
+            How far predictions were off.
+        counts : array of bool, optional
+            Of labels and numbers: which rows are judged; of the others it is only noted that their
+            keys were heard. How unusual rows are is not followed then.
         """
         with self._guard:
             with self._keys.entering(keys) as numbers:
                 self._make_room()
-            self._count(numbers, np.asarray(alert, bool))
-            self._follow(numbers, _surprise(p), _drifts(X, usual))
+            self._count(numbers, np.asarray(alert, bool), 1 if counts is None else counts)
+            if error is not None:
+                np.add.at(self._levels[:, 2], numbers, np.asarray(error, np.float64))
+            if counts is None:
+                self._follow(numbers, _surprise(p), _drifts(X, usual))
 
-    def _count(self, numbers: Array, alert: Array) -> None:
+    def _count(self, numbers: Array, alert: Array, counts: Any) -> None:
         at = self.rows + np.arange(len(numbers))
         rows, alerts, last, alerted = self._counts.T
-        np.add.at(rows, numbers, 1)
+        np.add.at(rows, numbers, counts)
         np.add.at(alerts, numbers, alert)
         np.maximum.at(last, numbers, at + 1)
         np.maximum.at(alerted, numbers[alert], at[alert] + 1)
         self.rows += len(numbers)
+        self._heard.update(np.unique(numbers // PART).tolist())
 
     def drop(self, keys: Iterable[Key]) -> None:
         """Forget keys; what is not known is left out."""
@@ -116,6 +133,7 @@ class Ranking:
         rounds = turn - np.repeat(np.maximum(sizes - LATEST, 0), sizes)  # below 0: has faded
         if drifts is not None and self._late.shape[1] != drifts.shape[1]:
             self._late = np.zeros((len(self._counts), drifts.shape[1]), np.float32)
+            self._heard.update(range(-(-self._keys.room // PART)))
         for k in range(int(min(sizes.max(initial=0), LATEST))):
             at = rounds == k
             rows, share = order[at], 1.0 / np.minimum(ages[at], LATE)
@@ -143,8 +161,8 @@ class Ranking:
         ----------
         count, start : int
             So many, after so many.
-        by : {"unusual", "alerts", "drift", "rows", "latest"}
-            What they are sorted by.
+        by : {"unusual", "alerts", "share", "error", "drift", "rows", "latest"}
+            What they are sorted by. Drift, share and error of keys with few rows come last.
         search : str
             Only keys that contain this text, whatever its case.
         """
@@ -167,8 +185,12 @@ class Ranking:
 
     def _values(self, by: str) -> Array:
         grown = self._counts[:, 0] >= GROWN
+        rows = np.maximum(self._counts[:, 0], 1)
+        share, error = self._counts[:, 1] / rows, self._levels[:, 2] / rows
         columns = {"unusual": self._levels[:, 0],
                    "drift": np.where(grown, self._levels[:, 1], -1.0),
+                   "share": np.where(grown, share, share - 2.0),
+                   "error": np.where(grown, error, -1.0 / (1.0 + error)),
                    "rows": self._counts[:, 0], "alerts": self._counts[:, 1],
                    "latest": self._counts[:, 2]}  # fmt: skip
         if by not in columns:
@@ -177,11 +199,12 @@ class Ranking:
 
     def _told(self, number: int) -> dict[str, Any]:
         rows, alerts, last, alerted = self._counts[number].tolist()
-        surprise, drift = self._levels[number].tolist()
+        surprise, drift, error = self._levels[number].tolist()
         return {
             "key": self._keys.key(number), "rows": rows, "alerts": alerts,
             "last": last - 1, "last_alert": alerted - 1 if alerted else None,
             "unusual": math.exp(-surprise), "drift": drift if rows >= GROWN else None,
+            "share": alerts / rows if rows else None, "error": error / rows if rows else None,
         }  # fmt: skip
 
     def summary(self) -> dict[str, Any]:
@@ -204,6 +227,44 @@ class Ranking:
         with self._guard:
             number = self._keys.number(key)
             return None if number < 0 else self._told(number)
+
+    # -- files -----------------------------------------------------------------------------------
+
+    def heard(self) -> list[int]:
+        """Return the numbers of the parts that changed since this was asked."""
+        with self._guard:
+            found, self._heard = sorted(self._heard), set()
+            return found
+
+    def dump(self, part: int) -> bytes:
+        """Return all that is known of the keys of a part; none of any part was dropped."""
+        with self._guard:
+            first = part * PART
+            stop = min(first + PART, self._keys.room)
+            at, wide = slice(first, stop), self._late.shape[1]
+            head = {"keys": [self._keys.key(n) for n in range(first, stop)], "features": wide}
+            numbers = [a[at].tobytes() for a in (self._counts, self._levels, self._late)]
+            return json.dumps(head).encode() + b"\n" + b"".join(numbers)
+
+    def restore(self, parts: Iterable[bytes]) -> None:
+        """Become what `dump` has given, of a ranking that knows no key yet; parts in order."""
+        with self._guard:
+            for data in parts:
+                self._restore(*data.split(b"\n", 1))
+            self.rows, self._heard = int(self._counts[:, 2].max(initial=0)), set()
+
+    def _restore(self, head: bytes, rest: bytes) -> None:
+        told = json.loads(head)
+        count, wide = len(told["keys"]), told["features"]
+        with self._keys.entering(told["keys"]) as numbers:
+            self._make_room()
+        if wide != self._late.shape[1]:
+            self._late = np.zeros((len(self._counts), wide), np.float32)
+        start = 0
+        for held in (self._counts, self._levels, self._late):
+            size = count * held.shape[1]
+            held[numbers] = np.frombuffer(rest, held.dtype, size, start).reshape(count, -1)
+            start += size * held.itemsize
 
 
 UNUSUAL = -math.log(0.1)

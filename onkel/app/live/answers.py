@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -12,14 +13,17 @@ from starlette.responses import Response
 from onkel.app.http.encoding import encode
 from onkel.app.http.problems import Problem
 
-LARGEST = 10_000
-"""Bytes of an answer."""
-Take = Callable[[str, str], None]
-"""Takes an id and an answer, or raises a Problem."""
+LARGEST = 200_000
+"""Bytes of what is sent."""
+MOST = 1000
+"""Answers at once: an incident names as many of its alerts."""
+Pair = tuple[str, str]
+Take = Callable[[list[Pair]], None]
+"""Takes ids with their answers, all or none of them, or raises a Problem."""
 
 
 def taking(take: Take) -> Callable[[Request], Awaitable[Response]]:
-    """Return a handler that reads ``{"id": "1234", "answer": "usual"}``.
+    """Return a handler that reads ``{"id": "1234", "answer": "usual"}``, or several of these.
 
     Host and origin were checked before (:class:`~onkel.app.http.access.Access`); the content type
     is what no form of another site's page can send.
@@ -31,8 +35,8 @@ def taking(take: Take) -> Callable[[Request], Awaitable[Response]]:
             words = f"Content-Type must be application/json (curl --json); got {kind[:80]!r}."
             raise Problem(415, "bad_content_type", words, "Content-Type")
         found = read(await _body(request))
-        take(found["id"], found["answer"])
-        return Response(encode(found), 202, media_type="application/json")
+        await asyncio.to_thread(take, found)
+        return Response(encode({"put": len(found)}), 202, media_type="application/json")
 
     return handle
 
@@ -43,27 +47,43 @@ async def _body(request: Request) -> bytes:
         async for chunk in request.stream():
             size += len(chunk)
             if size > LARGEST:
-                raise Problem(413, "too_large", f"An answer has up to {LARGEST} bytes.")
+                raise Problem(413, "too_large", f"Answers have up to {LARGEST} bytes.")
             chunks.append(chunk)
     except ClientDisconnect:
         raise Problem(400, "gone", "The client went away.") from None
     return b"".join(chunks)
 
 
-def read(body: bytes) -> dict[str, str]:
-    """Return id and answer of a body; refuse what is something else.
+def read(body: bytes) -> list[Pair]:
+    """Return ids and answers of a body; refuse what is something else.
 
     Examples
     --------
     >>> read(b'{"id": "7", "answer": "usual"}')
-    {'id': '7', 'answer': 'usual'}
+    [('7', 'usual')]
+    >>> read(b'{"answers": [{"id": "7", "answer": "usual"}, {"id": "9", "answer": "fault"}]}')
+    [('7', 'usual'), ('9', 'fault')]
     """
     try:
         found: Any = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise Problem(400, "bad_json", f"The body is no JSON: {str(error)[:200]}.") from None
+    if not isinstance(found, dict) or "answers" not in found:
+        return [_pair(found, "The body")]
+    extra = sorted(found.keys() - {"answers"})
+    if extra:
+        words = f"There is no field {extra[0][:80]!r} beside answers."
+        raise Problem(422, "bad_field", words, extra[0][:80])
+    some = found["answers"]
+    if not isinstance(some, list) or not 0 < len(some) <= MOST:
+        raise Problem(422, "bad_field", f"answers is a list of 1 to {MOST} answers.", "answers")
+    return [_pair(one, f"answers[{i}]") for i, one in enumerate(some)]
+
+
+def _pair(found: Any, where: str) -> Pair:
     if not isinstance(found, dict):
-        raise Problem(422, "bad_field", 'The body is an object: {"id": ..., "answer": ...}.')
+        words = f'{where} is an object: {{"id": ..., "answer": ...}}.'
+        raise Problem(422, "bad_field", words)
     for name in ("id", "answer"):
         if not isinstance(found.get(name), str):
             raise Problem(422, "bad_field", f"{name} is a text.", name)
@@ -71,4 +91,4 @@ def read(body: bytes) -> dict[str, str]:
     if extra:
         words = f"There is no field {extra[0][:80]!r}: an answer has id and answer."
         raise Problem(422, "bad_field", words, extra[0][:80])
-    return found
+    return found["id"], found["answer"]

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.app.live.drift import Drift
-from onkel.fleet.view import FleetView
+from onkel.fleet.view import View
 
 Array = NDArray[Any]
 
@@ -31,7 +31,7 @@ ALERTS = 2000
 SENT = 50
 """Of these, and of incidents, that a page is told unasked; more of the alerts on demand."""
 REVISED = 200
-"""An alert may be told again, with its reason, as long as it is one of the latest so many."""
+"""Alerts of one call that are told: the latest so many."""
 
 
 @dataclass
@@ -112,7 +112,7 @@ class Stream:
         self.epoch = 0
         """Counts how often all buckets were replaced."""
         self.buckets: deque[dict[str, Any]] = deque(maxlen=BUCKETS)
-        self.keys: FleetView | None = None
+        self.keys: View | None = None
         """Of a model with keys: what is shown of them."""
         self.number = 0
         """Of the next bucket: how many there have been."""
@@ -135,15 +135,6 @@ class Stream:
         if block.X is not None:
             self.drift.add(block.X, block.names)
         self.close(now)
-
-    def tell(self, alert: dict[str, Any]) -> None:
-        """Take an alert in, or the reason of one that is there."""
-        place = (alert["t"], alert.get("key"))
-        for i in range(1, min(len(self.alerts), REVISED) + 1):
-            if (self.alerts[-i]["t"], self.alerts[-i].get("key")) == place:
-                self.alerts[-i] = {**self.alerts[-i], **alert}
-                return
-        self.alerts.append(alert)
 
     def close(self, now: float) -> None:
         """Close the open bucket if its time has come."""
@@ -188,6 +179,18 @@ def _is_of(alert: Mapping[str, Any], key: Any) -> bool:
     """Whether an alert is of a key; of whole ones a page has the digits."""
     same = alert.get("key") == str(key) and alert.get("whole", False) != isinstance(key, str)
     return key is None or same
+
+
+def _brief(incident: dict[str, Any]) -> dict[str, Any]:
+    """Return an incident without the ids of its alerts, of which there may be a thousand."""
+    return {name: value for name, value in incident.items() if name != "alert_ids"}
+
+
+def _belongs(alert: Mapping[str, Any], number: int, ids: set[str]) -> bool:
+    """Whether an alert is of an incident: also one that has joined it later."""
+    whose = "" if alert.get("key") is None else f"{alert['key']}:"
+    named = alert.get("id") in ids and str(alert["id"]).startswith(whose)
+    return alert.get("incident") == number or named
 
 
 @dataclass(frozen=True)
@@ -236,14 +239,6 @@ class Board:
                 self._streams[model] = Stream(block.task, now)
             self._streams[model].add(block, now)
 
-    def alert(self, model: str, alert: Mapping[str, Any]) -> None:
-        """Show an alert: ``t``, ``score``, ``threshold``, ``sentence``, ``features``."""
-        with self._guard:
-            stream = self._streams.get(model)
-            if stream is not None:
-                stream.tell(dict(alert))
-                stream.told += 1
-
     def tell(self, model: str, alerts: Iterable[dict[str, Any]]) -> None:
         """Show alerts that are new, oldest first."""
         with self._guard:
@@ -259,6 +254,18 @@ class Board:
             if stream is not None and incidents != stream.incidents:
                 stream.incidents = incidents
                 stream.told += 1
+
+    def incident(self, model: str, number: int) -> dict[str, Any] | None:
+        """Return an incident and those of its alerts that are kept, newest first; None without."""
+        with self._guard:
+            stream = self._streams.get(model)
+            known = [] if stream is None else stream.incidents
+            one = next((one for one in known if one["incident"] == number), None)
+            if one is None or stream is None:
+                return None
+            ids = set(one.get("alert_ids", ()))
+            alerts = [a for a in stream.alerts if _belongs(a, number, ids)]
+            return {"incident": one, "alerts": alerts[::-1]}
 
     def alerts(self, model: str, start: int, count: int) -> dict[str, Any] | None:
         """Return some alerts, newest first; None for a model that is not shown."""
@@ -282,27 +289,29 @@ class Board:
                 stream.told += 1
 
     def answer(
-        self, model: str, id: str, answer: str | None, key: Any = None, refused: str = ""
+        self, model: str, id: str, answer: str | None, key: Any = None, refused: str = "",
+        waits: str = "",
     ) -> None:  # fmt: skip
-        """Show what was said of an alert; or why that could not be taken in."""
+        """Show what was said of an alert and who takes it in; or why that could not be."""
         with self._guard:
             stream = self._streams.get(model)
             for i, alert in enumerate(stream.alerts if stream is not None else ()):
                 if alert.get("id") == id and _is_of(alert, key):
                     said = alert.get("answer") if refused else answer
                     assert stream is not None
-                    stream.alerts[i] = {**alert, "answer": said, "refused": refused}
+                    told = {"answer": said, "refused": refused, "waits": waits}
+                    stream.alerts[i] = {**alert, **told}
             if stream is not None:
                 stream.told += 1
 
-    def show_keys(self, model: str, view: FleetView) -> None:
+    def show_keys(self, model: str, view: View) -> None:
         """Show the keys of a model, too."""
         with self._guard:
             stream = self._streams.get(model)
             if stream is not None:
                 stream.keys = view
 
-    def keys(self, model: str) -> FleetView | None:
+    def keys(self, model: str) -> View | None:
         """Return what is shown of a model's keys; None if it has none."""
         with self._guard:
             stream = self._streams.get(model)
@@ -348,5 +357,5 @@ class Board:
             }  # fmt: skip
             if stream.told != told:
                 found["alerts"], found["kept"] = [*stream.alerts][-SENT:], len(stream.alerts)
-                found["incidents"] = stream.incidents[:SENT]
+                found["incidents"] = [_brief(one) for one in stream.incidents[:SENT]]
             return found

@@ -25,7 +25,7 @@ from onkel.app.http.problems import Problem, busy
 from onkel.app.http.server import Server
 from onkel.app.live.answers import Take, taking
 from onkel.app.live.board import PERIOD, Board
-from onkel.fleet.view import FleetView
+from onkel.fleet.view import View
 
 STATIC = Path(__file__).parent / "static"
 FILES = {
@@ -73,6 +73,7 @@ class Page:
             Route("/live", self.models),
             Route("/live/{name}", self.live),
             Route("/live/{name}/alerts", self.alerts),
+            Route("/live/{name}/incident", self.incident),
             Route("/live/{name}/keys", self.keys),
             Route("/live/{name}/key", self.key),
         ]
@@ -115,7 +116,15 @@ class Page:
             raise Problem(404, "unknown_model", f"There is no model {name[:80]!r}.")
         return Response(encode(found), media_type="application/json")
 
-    def _view(self, name: str) -> FleetView:
+    async def incident(self, request: Request) -> Response:
+        """One incident, with its alerts."""
+        name, number = request.path_params["name"], whole(request.query_params, "number", 0, 10**9)
+        found = self.board.incident(name, number)
+        if found is None:
+            raise Problem(404, "unknown_incident", f"There is no incident {number} (any more).")
+        return Response(encode(found), media_type="application/json")
+
+    def _view(self, name: str) -> View:
         found = self.board.keys(name)
         if found is None:
             raise Problem(404, "no_keys", f"The model {name[:80]!r} has no keys.")
@@ -124,7 +133,7 @@ class Page:
     async def keys(self, request: Request) -> Response:
         """Some keys of a model, those first that are highest."""
         view, asked = self._view(request.path_params["name"]), request.query_params
-        by, search = asked.get("by", "unusual"), asked.get("search", "")[:200]
+        by, search = asked.get("by", view.shown[0]), asked.get("search", "")[:200]
         start, count = (whole(asked, n, d, m) for n, d, m in (("start", 0, 10**9),
                                                                ("count", 50, 500)))  # fmt: skip
         if by not in SORTED_BY:
@@ -175,7 +184,7 @@ class Page:
             silent += PERIOD
 
 
-SORTED_BY = ("unusual", "alerts", "drift", "rows", "latest")
+SORTED_BY = ("unusual", "alerts", "share", "error", "drift", "rows", "latest")
 """What keys may be sorted by."""
 
 

@@ -23,7 +23,8 @@ def past_of(
 ) -> Past:  # fmt: skip
     """Return what the page shows of a run from its first row on, and its alerts if asked for."""
     marks = {"detect": counters.alerts, "classify": counters.mistakes}
-    told = [alert_of(line) for line in counters.latest] if alerts else None
+    answerable = settings.hears_answers
+    told = [alert_of(line, answerable) for line in counters.latest] if alerts else None
     return Past(
         TASKS[settings.task], counters.rows, marks.get(settings.task, 0), numbers,
         buckets_of(counters, settings), told, finished,
@@ -41,6 +42,7 @@ def numbers_of(counters: Counters, settings: RunSettings) -> dict[str, Any]:
     found = {
         "t": counters.rows, "promised": promised, "realised": realised,
         "mistakes": summary.get("mistakes"), "rarity": settings.tells_p,
+        "error": summary.get("mean_absolute_error"),
     }  # fmt: skip
     if settings.task == "detect":
         names = ("incidents", "incidents_open", "held_back")
@@ -54,7 +56,7 @@ def numbers_of(counters: Counters, settings: RunSettings) -> dict[str, Any]:
     return found
 
 
-def alert_of(line: dict[str, Any]) -> dict[str, Any]:
+def alert_of(line: dict[str, Any], answerable: bool) -> dict[str, Any]:
     """Return an alert as the page takes it, of a line of the output."""
     found = {
         "t": line["row"] + 1, "score": line["score"], "threshold": line["threshold"],
@@ -63,7 +65,7 @@ def alert_of(line: dict[str, Any]) -> dict[str, Any]:
     for name in ("key", "time", "incident"):
         if line.get(name) is not None:
             found[name] = line[name]
-    return found
+    return {**found, "id": line["alert_id"]} if answerable else found
 
 
 def buckets_of(counters: Counters, settings: RunSettings) -> list[dict[str, Any]]:

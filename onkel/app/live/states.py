@@ -1,4 +1,7 @@
-"""A state folder on the page: a run that is over, or one that goes on; it is only looked at."""
+"""A state folder on the page: a run that is over, or one that goes on.
+
+Nothing of the state is written; answers to alerts are put where the run looks for them.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from onkel.app.disk import is_locked
-from onkel.app.errors import StateProblem, UsageProblem
+from onkel.app.errors import RunError, StateProblem, UsageProblem
 from onkel.app.live.board import Board
 from onkel.app.live.past import numbers_of, past_of
+from onkel.app.live.stored import StoredKeys
+from onkel.app.live.watch import NEXT, RUNNING
+from onkel.app.run import answering, feedback
 from onkel.app.run.checkpoint import State
 from onkel.app.run.counters import Counters
+from onkel.app.run.fleets import NOTE
+from onkel.app.run.inbox import Inbox
 from onkel.app.run.incidents import Grouping
+from onkel.app.run.ledger import Kept
 from onkel.app.run.settings import RunSettings
 from onkel.app.telling import tell
 from onkel.streams.sources import Schema
@@ -42,40 +51,82 @@ class Folder:
         self.board, self.folder = board, Path(folder)
         self.name = self.folder.absolute().name or str(self.folder)
         self._seen: tuple[int, bool] | None = None
+        self._written: set[tuple[str, int, int]] = set()
+        """The files that were looked at last, as they were."""
+        self._said: dict[str, dict[str, Any]] = {}
+        """Answers that are shown, by the ids of alerts."""
+        self._guard = threading.Lock()
 
     def look(self) -> bool:
-        """Show the newest checkpoint, if it is another than at the last look; say whether."""
-        going = _in_use(self.folder)
-        state = State(self.folder, writable=False)
-        try:
-            return self._look(state, going)
-        finally:
-            state.close()
+        """Show the newest checkpoint, and new answers, if there are some; say whether."""
+        with self._guard:
+            going, written = _in_use(self.folder), _marks(self.folder)
+            if self._seen is not None and (going, written) == (self._seen[1], self._written):
+                return False
+            state = State(self.folder, writable=False)
+            try:
+                found = self._look(state, going)
+            finally:
+                state.close()
+            self._written = written  # before it was read: what has come since is looked at
+            return found
 
     def _look(self, state: State, going: bool) -> bool:
         told, kept = state.meta("settings"), state.kept()
         if not told or not kept:
             raise StateProblem(f"{self.folder} holds no checkpoint of a run yet.")
-        found = kept[0].checkpoint
-        if self._seen == (found.generation, going):
-            return False
+        found, before = kept[0].checkpoint, (self._seen, self._said)
+        counters = Counters.from_dict(found.counters)
+        self._said = self._answers(counters)
         self._seen = found.generation, going
-        self._show(told, state.meta("memo"), Counters.from_dict(found.counters), going,
-                   len(kept[0].models()))  # fmt: skip
-        return True
+        if before[0] != self._seen:
+            self._show(state, told, kept[0], counters, going)
+            before = None, {}
+        new = [id for id, said in self._said.items() if before[1].get(id) != said]
+        for id in new:
+            self._show_answer(id, going)
+        return before[0] is None or bool(new)
+
+    def _answers(self, counters: Counters) -> dict[str, dict[str, Any]]:
+        with contextlib.closing(Inbox(self.folder)) as inbox:
+            return answering.said_of(inbox, counters)
+
+    def _show_answer(self, id: str, going: bool) -> None:
+        said = self._said[id]
+        waits = (RUNNING if going else NEXT) if said.get("waits") else ""
+        why = said.get("refused", "")
+        self.board.answer(self.name, id, said.get("answer"), refused=why, waits=waits)
 
     def _show(
-        self, told: dict[str, Any], memo: dict[str, Any], counters: Counters, going: bool,
-        models: int,
-    ) -> None:  # fmt: skip
+        self, state: State, told: dict[str, Any], kept: Kept, counters: Counters, going: bool
+    ) -> None:
         known = {field.name for field in fields(RunSettings)}
         settings = RunSettings(**{n: v for n, v in told.items() if n in known})
-        numbers = numbers_of(counters, settings) | ({"keys": models} if models > 1 else {})
+        features = Schema.from_dict(state.meta("memo")["schema"]).features
+        numbers = numbers_of(counters, settings)
+        if told.get("key") is not None:
+            numbers["keys"] = len(kept.models())
         self.board.whole(self.name, past_of(counters, settings, numbers, not going, alerts=True))
+        if told.get("key") is not None:
+            keys = StoredKeys(self.folder, kept, state.meta(NOTE), settings, features)
+            self.board.show_keys(self.name, keys)
         if counters.grouping:
-            grouping = Grouping(settings, Schema.from_dict(memo["schema"]).features)
+            grouping = Grouping(settings, features)
             grouping.restore(counters.grouping)
             self.board.show_incidents(self.name, grouping.newest())
+
+    def take(self, some: list[tuple[str, str]]) -> None:
+        """Put answers where the run finds them, as ``onkel feedback``; show that they wait."""
+        from onkel.app.http.problems import Problem
+
+        try:
+            feedback.give(str(self.folder), some)
+            self.look()
+        except UsageProblem as problem:
+            words = str(problem)
+            raise Problem(422, "bad_field", words[:1].upper() + words[1:]) from None
+        except RunError as problem:
+            raise Problem(503, "storage", str(problem)) from None
 
     def follow(self, stop: threading.Event, trouble: Callable[[str], None]) -> None:
         """Look again and again until told to stop; what stays wrong is told once."""
@@ -89,6 +140,18 @@ class Folder:
                     told = said
                     trouble(said)
                 said = str(problem)
+
+
+def _marks(folder: Path) -> set[tuple[str, int, int]]:
+    """Return what tells whether a state has changed: to open it, with many keys, takes a second."""
+    found = set()
+    for name in ("state.sqlite", "answers.sqlite"):
+        for path in (folder / name, folder / f"{name}-wal"):
+            with contextlib.suppress(OSError):
+                told = path.stat()
+                if told.st_size:  # SQLite makes and removes an empty one for whoever looks
+                    found.add((path.name, told.st_mtime_ns, told.st_size))
+    return found
 
 
 def _in_use(folder: Path) -> bool:
@@ -109,7 +172,7 @@ def watch(folder: str, host: str, port: int) -> None:
     shown = Folder(Board(), folder)
     shown.look()
     try:
-        page = Dashboard(shown.board, host, port)
+        page = Dashboard(shown.board, host, port, take=shown.take)
     except ValueError as error:
         raise UsageProblem(f"--port: {error}") from None
     stop = threading.Event()

@@ -15,11 +15,10 @@ from onkel.app.errors import RunError, UsageProblem
 from onkel.app.live.board import ALERTS, PERIOD, Block, Board
 from onkel.app.live.past import TASKS, alert_of, numbers_of, past_of
 from onkel.app.run import answering
-from onkel.app.run.fleets import Keyed
+from onkel.app.run.keys import view_of
 from onkel.app.run.pending import estimator_of
 from onkel.app.run.series import parted
 from onkel.app.run.session import Session
-from onkel.fleet.view import FleetView
 from onkel.judge import Marks, marks_of_labels, marks_of_numbers
 
 COUNTED = 20_000
@@ -46,6 +45,7 @@ class Live:
         self._session: Session | None = None
         self._heard = 0
         """Answers that were shown."""
+        self._over = False
 
     def __call__(self, session: Session) -> None:
         """Publish the latest block, once, and what was answered since."""
@@ -54,9 +54,7 @@ class Live:
         if session.last is None or session.last is self._seen:
             return
         self._seen = session.last
-        if isinstance(session.models, Keyed) and self.board.keys(self.name) is None:
-            names = list(session.source.schema.features)
-            view = FleetView(session.models.fleet, session.models.ranking, names)
+        if self.board.keys(self.name) is None and (view := view_of(session)) is not None:
             self.board.show_keys(self.name, view)
         block, columns = session.last
         task = TASKS[session.settings.task]
@@ -72,22 +70,28 @@ class Live:
         if session.grouping is not None:
             self.board.show_incidents(self.name, session.grouping.newest())
 
-    def take(self, id: str, answer: str) -> None:
-        """Hand an answer to the run; from any thread. Raises a Problem that says why not."""
+    def take(self, some: list[tuple[str, str]]) -> None:
+        """Hand answers to the run; from any thread. Raises a Problem that says why not."""
         from onkel.app.http.problems import Problem
 
         hearing = None if self._session is None else self._session.hearing
         if hearing is None:
             words = "Alerts of this run cannot be answered, or none was raised yet."
             raise Problem(422, "no_feedback", words)
-        wrong = answering.wrong_with(id, answer, hearing.answered.keyed)
-        if wrong:
-            field = "answer" if wrong.startswith("an answer") else "id"
-            raise Problem(422, "bad_field", f"{wrong[:1].upper()}{wrong[1:]}.", field)
+        for id, answer in some:
+            wrong = answering.wrong_with(id, answer, hearing.answered.keyed)
+            if wrong:
+                field = "answer" if wrong.startswith("an answer") else "id"
+                raise Problem(422, "bad_field", f"{wrong[:1].upper()}{wrong[1:]}.", field)
+        if self._over and hearing.inbox.path is None:
+            words = "The run is over, and has no --state in which answers could wait."
+            raise Problem(409, "run_is_over", words)
         try:
-            hearing.put(id, answer)
+            hearing.put(some)
         except RunError as error:
             raise Problem(503, "storage", str(error)) from None
+        for id, answer in some if self._over else ():
+            self.board.answer(self.name, id, answer, waits=NEXT)
 
     def _answers(self, session: Session) -> None:
         """Show what the run has taken in, or refused."""
@@ -105,7 +109,7 @@ class Live:
         """Return the numbers of the page; those that cost something now and then only."""
         found = numbers_of(session.counters, session.settings)
         now, model = time.monotonic(), session.models.newest()
-        if isinstance(session.models, Keyed) and now >= self._next:
+        if session.source.schema.at("key") is not None and now >= self._next:
             found["keys"] = count = len(session.models)
             self._next = now + (10 * PERIOD if count > COUNTED else 0.0)
         elif now >= self._next and model is not None and model.__sklearn_is_fitted__():
@@ -121,20 +125,19 @@ class Live:
         given = {"time": block.stamps, "key": block.keys, "row": block.rows, **columns}
         names = [n for n in _TOLD if given.get(n) is not None]
         lines = ({n: _plain(given[n][i]) for n in names} for i in at)
-        told = [alert_of(line) for line in lines]
-        for i, alert in zip(at, told if answerable else [], strict=False):
-            alert["id"] = columns["alert_id"][i]
-        self.board.tell(self.name, told)
+        self.board.tell(self.name, [alert_of(line, answerable) for line in lines])
 
     def finish(self, session: Session) -> None:
         """Show the whole run, now that it is over."""
         self(session)
-        self._next = 0.0
+        self._next, self._over = 0.0, True
         numbers = self._numbers(session)
         self.board.whole(self.name, past_of(session.counters, session.settings, numbers, True))
 
 
-_TOLD = ("row", "time", "key", "score", "threshold", "why", "incident")
+NEXT, RUNNING = "the next run takes it in", "the run takes it in soon"
+"""Of an answer that waits: where no run is going on, and where one is."""
+_TOLD = ("row", "time", "key", "score", "threshold", "alert_id", "why", "incident")
 
 
 def _plain(value: Any) -> Any:

@@ -24,7 +24,7 @@ DATED = 1e8
 """Times from here on, in seconds, are dates: earlier ones are no more than numbers."""
 _SCALES = {
     "milliseconds": "%H:%M:%S.%3Ns", "seconds": "%H:%M:%S", "minsec": "%H:%M:%S",
-    "minutes": "%H:%M", "hourmin": "%H:%M", "hours": "%d %b %H:%M", "days": "%d %b",
+    "minutes": "%H:%M", "hourmin": "%H:%M\n%d %b", "hours": "%H:%M\n%d %b", "days": "%d %b",
     "months": "%b %Y", "years": "%Y",
 }  # fmt: skip
 

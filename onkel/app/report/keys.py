@@ -5,40 +5,72 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from onkel.fleet.view import FleetView, shares
+from onkel.fleet.ranking import GROWN
+from onkel.fleet.view import View, columns_of
 
 MOST = 10_000
 """Keys in the table."""
 DETAILED = 200
 """Keys whose latest scores and inputs are there, too: the most unusual, and those with alerts."""
+HEADS = {
+    "detect": {"unusual": "latest rows", "alerts": "alerts", "drift": "drift, spreads"},
+    "classify": {"share": "mistakes, share", "alerts": "mistakes"},
+    "regress": {"error": "mean error", "share": "inside"},
+}
+"""What the columns are called, by task."""
 
 
-def section(view: FleetView, known: int) -> str:
+def section(view: View, task: str, known: int) -> str:
     """Return the section; nothing where no keys were heard. `known` are those of earlier, too."""
-    found = shares(view, MOST)
+    found = columns_of(view, MOST)
     if not found["keys"]:
         return ""
-    data = {**found, "details": _details(view)}
+    heads = {name: {**HEADS[task], "rows": "rows"}[name] for name in view.shown}
+    details = _details(view) if view.opens else {}
+    data = {**found, "details": details, "heads": heads, "opens": view.opens, "grown": GROWN}
     text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
-    return SECTION.replace("$words", _words(found, known)).replace("$data", text)
+    words = _words(found, known, task, view.shown)
+    head = "\n".join(
+        f'<th scope="col"><button type="button" data-by="{name}">{words}</button></th>'
+        for name, words in heads.items()
+    )
+    return SECTION.replace("$words", words).replace("$head", head).replace("$data", text)
 
 
-def _words(found: dict[str, Any], known: int) -> str:
+def _words(found: dict[str, Any], known: int, task: str, shown: tuple[str, ...]) -> str:
     whole = found["keys"] >= known
     began = (
-        f"{found['keys']:,} keys, each with a model of its own" if whole
+        f"{found['keys']:,} key{'s' * (found['keys'] != 1)}, each with a model of its own" if whole
         else f"{found['keys']:,} of {known:,} keys were heard since this run went on"
     )  # fmt: skip
-    more = f" The table has the {MOST:,} most unusual of them." if found["keys"] > MOST else ""
+    more = f" The table has the first {MOST:,} of them." if found["keys"] > MOST else ""
+    if task != "detect":
+        return f"{began}. {_MISSES[task]}{_YOUNG}{more}"
     alerts, unusual, drift = (found[f"keys_{n}"] for n in ("with_alerts", "unusual", "drifting"))
-    return (
-        f"{began}; {alerts:,} had alerts, {unusual:,} were unusual at the end, {drift:,} drifted. "
-        "“Latest rows” is how rare the latest ten rows of a key were, on the mean, by its own "
-        f"past.{more} A click on a key shows its latest scores."
-    )
+    told = [f"{alerts:,} had alerts"]
+    if "unusual" in shown:
+        told.append(f"{unusual:,} {'was' if unusual == 1 else 'were'} unusual at the end")
+        more = _LATEST + more
+    if "drift" in shown:
+        told.append(f"{drift:,} drifted")
+        more += " A click on a key shows its latest scores."
+    return f"{began}; {', '.join(told)}.{more}"
 
 
-def _details(view: FleetView) -> dict[str, Any]:
+_LATEST = (
+    " “Latest rows” is how rare the latest ten rows of a key were, on the mean, by its own past."
+)
+_YOUNG = f" Keys with fewer than {GROWN} rows come after the others."
+_MISSES = {
+    "classify": "First are those with the largest share of rows whose label was predicted wrongly.",
+    "regress": (
+        "First are those with the largest mean error, in the target's units: keys whose numbers "
+        "are larger have larger errors. “Inside” is the share of targets inside their intervals."
+    ),
+}
+
+
+def _details(view: View) -> dict[str, Any]:
     """Return what is shown of a key when it is chosen, by its place in the table."""
     rows = view.ranking.top(MOST)
     alerting = {row["key"] for row in view.ranking.top(DETAILED // 2, "alerts") if row["alerts"]}
@@ -75,10 +107,7 @@ SECTION = """<section id="keys"><h2>Keys</h2><p>$words</p>
 <p class="find"><label>Find <input id="k-find" type="search" autocomplete="off"></label></p>
 <div class="scroll"><table class="keys"><thead><tr>
 <th scope="col">key</th>
-<th scope="col"><button type="button" data-by="unusual">latest rows</button></th>
-<th scope="col"><button type="button" data-by="alerts">alerts</button></th>
-<th scope="col"><button type="button" data-by="drift">drift, spreads</button></th>
-<th scope="col"><button type="button" data-by="rows">rows</button></th>
+$head
 </tr></thead><tbody id="k-rows"></tbody></table></div>
 <p class="pages"><button type="button" id="k-before">Before</button> <span id="k-place"></span>
 <button type="button" id="k-after">After</button></p>
@@ -89,7 +118,7 @@ SECTION = """<section id="keys"><h2>Keys</h2><p>$words</p>
 .keys :is(th, td) { padding-left: 0; padding-right: .6rem; }
 .keys button { font: inherit; color: #005b8f; background: none; border: 0; padding: 0; cursor: pointer;
   text-decoration: underline; text-align: left; overflow-wrap: anywhere; }
-.keys tbody button { min-width: min(9rem, 22vw); }
+.keys tbody button, .keys tbody th { min-width: min(9rem, 22vw); overflow-wrap: anywhere; }
 .keys thead button { color: var(--soft); overflow-wrap: normal; }
 .keys thead button[aria-pressed=true] { color: var(--ink); font-weight: 600; text-decoration: none; }
 .find input { font: inherit; padding: .35rem .6rem; border: 1px solid #7b8794; border-radius: 6px;
@@ -107,7 +136,8 @@ SECTION = """<section id="keys"><h2>Keys</h2><p>$words</p>
 (() => {
   const data = $data, columns = data.columns, total = columns.key.length, COUNT = 25;
   const $ = (id) => document.getElementById(id);
-  let by = "unusual", start = 0, open = null;
+  const heads = Object.keys(data.heads);
+  let by = heads[0], start = 0, open = null;
   const number = (v) => v === null || v === undefined ? "–" : Number.isInteger(v)
     ? v.toLocaleString("en") : String(Number(v.toPrecision(3)));
   const oneIn = (p) => {
@@ -124,11 +154,25 @@ SECTION = """<section id="keys"><h2>Keys</h2><p>$words</p>
     return found;
   };
 
-  function chosen() {
-    const wanted = $("k-find").value.toLowerCase(), sign = by === "unusual" ? 1 : -1;
-    return [...Array(total).keys()].filter((i) => String(columns.key[i]).toLowerCase().includes(wanted))
-      .sort((a, b) => sign * (columns[by][a] - columns[by][b]) || a - b);
+  /* How far in front a key is; of few rows its share of mistakes, its mean error say little. */
+  function height(i) {
+    const value = columns[by][i];
+    if (by === "unusual") return -value;
+    return (by === "share" || by === "error") && columns.rows[i] < data.grown ? -1 / (1 + value) - 1 : value;
   }
+
+  function chosen() {
+    const wanted = $("k-find").value.toLowerCase();
+    return [...Array(total).keys()].filter((i) => String(columns.key[i]).toLowerCase().includes(wanted))
+      .sort((a, b) => height(b) - height(a) || a - b);
+  }
+
+  const percent = (v) => `${Number((100 * v).toPrecision(3))} %`;
+  const shown = {
+    unusual: (v) => cell(oneIn(v)), alerts: (v) => cell(number(v), v > 0 && heads.includes("drift")),
+    drift: (v) => cell(number(v), v > 1.5), rows: (v) => cell(number(v)), error: (v) => cell(number(v)),
+    share: (v) => cell(v === null ? "–" : percent(data.heads.share === "inside" ? 1 - v : v)),
+  };
 
   function picture(told) {
     const shown = (v) => told.rarity ? Math.max(v / Math.LN10, -12) : v;
@@ -153,7 +197,7 @@ SECTION = """<section id="keys"><h2>Keys</h2><p>$words</p>
   function detail(i) {
     const line = document.createElement("tr"), box = document.createElement("td"), told = data.details[i];
     line.className = "detail";
-    box.colSpan = 5;
+    box.colSpan = heads.length + 1;
     line.append(box);
     if (!told || !told.scores) {
       box.textContent = "The scores of this key are not in the report: it holds those of the keys that were most unusual, and that had most alerts.";
@@ -167,16 +211,22 @@ SECTION = """<section id="keys"><h2>Keys</h2><p>$words</p>
     return line;
   }
 
+  function named(i) {
+    const name = columns.key[i] === "" ? "(empty)" : columns.key[i];
+    if (!data.opens) return name;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = name;
+    button.setAttribute("aria-expanded", String(open === i));
+    button.addEventListener("click", () => { open = open === i ? null : i; draw(); });
+    return button;
+  }
+
   function draw() {
     const found = chosen(), last = Math.min(start + COUNT, found.length);
     $("k-rows").replaceChildren(...found.slice(start, last).flatMap((i) => {
-      const line = document.createElement("tr"), button = document.createElement("button");
-      button.type = "button";
-      button.textContent = columns.key[i] === "" ? "(empty)" : columns.key[i];
-      button.setAttribute("aria-expanded", String(open === i));
-      button.addEventListener("click", () => { open = open === i ? null : i; draw(); });
-      line.append(cell(button, false, true), cell(oneIn(columns.unusual[i])), cell(number(columns.alerts[i]), columns.alerts[i] > 0),
-        cell(number(columns.drift[i]), columns.drift[i] > 1.5), cell(number(columns.rows[i])));
+      const line = document.createElement("tr");
+      line.append(cell(named(i), false, true), ...heads.map((name) => shown[name](columns[name][i])));
       return open === i ? [line, detail(i)] : [line];
     }));
     $("k-place").textContent = found.length ? `${number(start + 1)} to ${number(last)} of ${number(found.length)}` : "no such key";

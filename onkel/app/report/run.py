@@ -13,17 +13,16 @@ from bokeh.resources import Resources
 from numpy.typing import NDArray
 
 import onkel
-from onkel.app.report import keys, tables
+from onkel.app.report import incidents, keys, tables
 from onkel.app.report.axis import Axis, axis_of, lined
 from onkel.app.report.figures import BLUE, INK, SKY, Drawing, empty, legend_list, stacked
 from onkel.app.report.scores import scores, shaded
 from onkel.app.report.style import STYLE, opening
 from onkel.app.run import lost
-from onkel.app.run.fleets import Keyed
+from onkel.app.run.keys import view_of
 from onkel.app.run.progress import told
 from onkel.app.run.session import Session
 from onkel.app.run.tables import by_kind
-from onkel.fleet.view import FleetView
 
 Array = NDArray[Any]
 
@@ -75,7 +74,7 @@ def page(session: Session) -> str:
 
 def _tables(session: Session) -> list[str]:
     labels = tables.confusion(session.counters.labels)
-    return [labels, tables.incidents(session), _keys(session), tables.alerts(session)]
+    return [labels, incidents.incidents(session), _keys(session), tables.alerts(session)]
 
 
 def _title(session: Session) -> str:
@@ -293,8 +292,5 @@ def _weights(session: Session) -> dict[str, Any]:
 
 
 def _keys(session: Session) -> str:
-    if not isinstance(session.models, Keyed):
-        return ""
-    names = list(session.source.schema.features)
-    view = FleetView(session.models.fleet, session.models.ranking, names)
-    return keys.section(view, len(session.models))
+    view = view_of(session)
+    return "" if view is None else keys.section(view, session.settings.task, len(session.models))

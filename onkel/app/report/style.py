@@ -103,6 +103,29 @@ thead th { color: var(--soft); font-size: .82rem; vertical-align: bottom; }
 .each td, .nowrap { white-space: nowrap; }
 .matrix :is(th, td):not(:first-child) { text-align: right; }
 details { margin-top: .8rem; }
+.incidents { font-size: .92rem; font-variant-numeric: tabular-nums; }
+.incidents .head, .incidents summary {
+  display: grid; gap: 0 .8rem; padding: .42rem 0; border-bottom: 1px solid var(--line);
+  grid-template-columns: 5.2rem 10rem 6rem 3rem 9rem minmax(0, 1fr);
+}
+.incidents.keyed .head, .incidents.keyed summary {
+  grid-template-columns: 5rem 10rem 5.2rem 3rem 7.5rem 9rem minmax(0, 1fr);
+}
+.incidents .head { color: var(--soft); font-size: .82rem; font-weight: 500; }
+.incidents details { margin: 0; }
+.incidents summary { color: inherit; list-style: none; overflow-wrap: anywhere; }
+.incidents summary:hover { background: var(--tint); }
+.incidents summary > :first-child::before { content: "▸ "; color: var(--accent); }
+.incidents [open] > summary > :first-child::before { content: "▾ "; }
+.incidents .inside { padding: .7rem 0 .9rem 1rem; border-bottom: 1px solid var(--line); }
+.incidents ul { margin: 0; padding-left: 1.1rem; }
+.span {
+  position: relative; height: .7rem; margin: 0 0 .6rem; overflow: hidden;
+  background: var(--tint); border: 1px solid var(--line); border-radius: .35rem;
+}
+.span i { position: absolute; top: 0; bottom: 0; min-width: 3px; background: #e69f00; }
+.drivers { width: auto; margin: 0 0 .8rem; }
+.drivers :is(th, td):not(:first-child) { text-align: right; padding-left: 1.2rem; }
 summary { cursor: pointer; color: var(--accent); }
 .sub th { padding-left: 1rem; font-weight: 400; color: var(--soft); }
 @media (max-width: 36rem) {
@@ -117,6 +140,12 @@ summary { cursor: pointer; color: var(--accent); }
   .summary td:nth-child(2) { white-space: normal; overflow-wrap: anywhere; }
 }
 @media (max-width: 36rem) {
+  .incidents .head { display: none; }
+  .incidents summary, .incidents.keyed summary { display: flex; flex-wrap: wrap; gap: 0 1rem; }
+  .incidents summary span:not(:first-child)::before {
+    content: attr(data-is) " "; color: var(--soft);
+  }
+  .incidents .inside { padding-left: .6rem; }
   .told thead { display: none; }
   .told tr {
     display: flex; flex-wrap: wrap; gap: 0 1rem; padding: .5rem 0;

@@ -1,4 +1,4 @@
-"""Tables of a report: incidents, alerts, labels beside predictions, the settings that matter."""
+"""Tables of a report: alerts, labels beside predictions, the settings that matter."""
 
 from __future__ import annotations
 
@@ -6,33 +6,13 @@ from dataclasses import fields
 from html import escape
 from typing import Any
 
-from onkel.app.report.scores import told_of
 from onkel.app.run.counters import Labels
 from onkel.app.run.session import Session
 from onkel.app.run.settings import RunSettings
 from onkel.explain import one_in
 
-INCIDENTS, ALERTS, AT_ONCE = 100, 200, 20
-"""Rows of the tables, and how many of them are seen before more are asked for."""
-
-
-def incidents(session: Session) -> str:
-    """Return the incidents as a section: the largest first."""
-    known, count = told_of(session)[:INCIDENTS], session.counters.incidents
-    if not known:
-        return ""
-    several, keyed = sum(one["alerts"] > 1 for one in known), any("keys" in one for one in known)
-    of = " of their key" if keyed and isinstance(session.settings.gap, int) else ""
-    text = (
-        f"Alerts at most {_gap(session.settings)}{of} apart are one incident. Those with most "
-        f"alerts come first; {several:,} of these have more than one."
-    )
-    if count > len(known):
-        text += f" The table has {len(known):,} of {count:,}; --incidents FILE writes all."
-    timed = session.settings.timed
-    head = ["incident", "began", *(["lasted"]), "alerts", *(["keys"] if keyed else []), "what"]
-    rows = [_row(head, _incident(one, timed, keyed)) for one in known]
-    return _section("incidents", "Incidents", text, _folded(head, rows, several or AT_ONCE))
+ALERTS, AT_ONCE = 200, 20
+"""Rows of the table, and how many of them are seen before more are asked for."""
 
 
 def _folded(head: list[str], rows: list[str], seen: int) -> str:
@@ -45,22 +25,11 @@ def _folded(head: list[str], rows: list[str], seen: int) -> str:
     return shown
 
 
-def _gap(settings: RunSettings) -> str:
+def gap_words(settings: RunSettings) -> str:
+    """Return how far alerts of one incident are apart at most."""
     if isinstance(settings.gap, str):
         return settings.gap
     return f"{settings.gap:,} row{'s' * (settings.gap != 1)}"
-
-
-def _incident(one: dict[str, Any], timed: bool, keyed: bool) -> list[str]:
-    state = " (open)" if one["state"] == "open" else ""
-    began = escape(str(one["start"])) if timed else f"row {one['start_row']:,}"
-    cells = [f"{one['incident']:,}{state}", f'<span class="nowrap">{began}</span>']
-    cells += [f'<span class="nowrap">{escape(one["lasted"])}</span>', f"{one['alerts']:,}"]
-    if keyed:
-        names = one.get("key_names", [])
-        more = f" and {one['keys'] - 3:,} more" if one.get("keys", 0) > 3 else ""
-        cells.append(escape(", ".join(map(str, names[:3]))) + more)
-    return [*cells, escape(one["words"])]
 
 
 def alerts(session: Session) -> str:
@@ -68,15 +37,16 @@ def alerts(session: Session) -> str:
     latest = session.counters.latest[::-1][:ALERTS]
     if not latest:
         return ""
-    rare, total = session.settings.tells_p, session.counters.alerts
+    rare, held = session.settings.tells_p, session.counters.held_back
+    shown = session.counters.alerts - held
     given = [name for name in ("time", "key") if any(a.get(name) is not None for a in latest)]
     head = ["row", *given, *(["how rare"] if rare else []), "incident", "why"]
     rows = [_row(head, _alert(a, given, rare)) for a in latest]
-    text = "Newest first." if len(latest) >= total else (
-        f"The latest {len(latest):,} of {total:,}, newest first; the output has all"
-        f"{' that were shown' if session.counters.held_back else ''}."
+    text = "Newest first." if len(latest) >= shown else (
+        f"The latest {len(latest):,} of {shown:,}, newest first; the output has all."
     )  # fmt: skip
-    return _section("alerts", "Alerts", text, _folded(head, rows, AT_ONCE))
+    text += f" A cool-down has held back {held:,} more." if held else ""
+    return section("alerts", "Alerts", text, _folded(head, rows, AT_ONCE))
 
 
 def _alert(alert: dict[str, Any], given: list[str], rare: bool) -> list[str]:
@@ -100,7 +70,7 @@ def confusion(labels: Labels) -> str:
         share = f"{right / total:.1%}" if total else "–"
         rows.append(_row(head, [f"<b>{escape(name)}</b>", *cells, f"{total:,}", share]))
     text = "Rows by the label that came (down) and the one that was predicted before (across)."
-    return _section("labels", "Labels, predicted and true", text, _table(head, rows, "matrix"))
+    return section("labels", "Labels, predicted and true", text, _table(head, rows, "matrix"))
 
 
 def _count(count: int, right: bool) -> str:
@@ -120,12 +90,13 @@ def settings(session: Session) -> str:
         if getattr(roles, role) is not None:
             rows.append((role, str(getattr(roles, role)), f"--{role}"))
     if own.task == "detect":
-        rows.append(("incident gap", _gap(own), "--incident-gap"))
+        rows.append(("incident gap", gap_words(own), "--incident-gap"))
     usual = {field.name: field.default for field in fields(RunSettings)}
     told = {"nu", "task", "model", "timed", "incident_gap", "output_format", "threads", *_INSIDE}
     for name, value in vars(own).items():
         if name not in told and value != usual[name] and value is not None:
-            rows.append((name.replace("_", " "), _said(value), _option(name)))
+            option = _option(name)
+            rows.append((option.strip("-").replace("-", " "), _said(value), option))
     return "\n".join(
         f'<tr><th scope="row">{escape(n)}</th><td>{escape(v)}</td><td>{escape(w)}</td></tr>'
         for n, v, w in rows
@@ -143,10 +114,12 @@ def _said(value: Any) -> str:
 
 
 def _option(name: str) -> str:
-    return {"everything": "--all"}.get(name, f"--{name.replace('_', '-')}")
+    others = {"everything": "--all", "precision": "--numbers", "promise": "--precision"}
+    return others.get(name, f"--{name.replace('_', '-')}")
 
 
-def _section(name: str, title: str, text: str, body: str) -> str:
+def section(name: str, title: str, text: str, body: str) -> str:
+    """Return a section of the page."""
     return f'<section id="{name}"><h2>{title}</h2><p>{text}</p>{body}</section>'
 
 

@@ -67,6 +67,24 @@ def decided(inbox: Inbox, counters: Counters) -> list[Said]:
     return sorted(found, key=lambda s: (s.row, s.number))
 
 
+def said_of(inbox: Inbox, counters: Counters) -> dict[str, dict[str, Any]]:
+    """Return by the ids of alerts what was said of them last, and whether it waits for a run.
+
+    Of refused answers the first few are known.
+    """
+    waiting = {said.number for said in undecided(inbox, counters)}
+    found: dict[str, dict[str, Any]] = {}
+    for said in inbox.after(0):
+        before = {n: v for n, v in found.get(said.id, {}).items() if n == "answer"}
+        words = f"{said.id} {said.answer}: "
+        why = next((w for w in counters.first_refused if w.startswith(words)), "")
+        if why:
+            found[said.id] = {**before, "refused": why.removeprefix(words)}
+        else:
+            found[said.id] = {"answer": said.answer, "waits": said.number in waiting}
+    return found
+
+
 def again(said: Sequence[Said], answered: Answered) -> Hearing:
     """Return what takes answers in at the rows where an earlier run has taken them in."""
     inbox = Inbox(None)
@@ -146,9 +164,9 @@ class Hearing:
         self._looked = time.monotonic()
         self._open = undecided(self.inbox, self.counters)
 
-    def put(self, id: str, answer: str) -> None:
-        """Put an answer in; from any thread."""
-        self.inbox.put([(id, answer)], last_heard(self.counters))
+    def put(self, some: Sequence[tuple[str, str]]) -> None:
+        """Put answers in, all or none of them; from any thread."""
+        self.inbox.put(some, last_heard(self.counters))
 
     # -- when ----------------------------------------------------------------------------------
 

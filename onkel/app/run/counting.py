@@ -20,6 +20,7 @@ from onkel.app.run.series import names_of, parted
 from onkel.app.run.settings import RunSettings
 from onkel.app.run.tables import plan_of
 from onkel.columns import Encoded
+from onkel.fleet.ranking import Ranking
 from onkel.judge import Columns, Detect, Halted, Judge, Rows, judge_of
 from onkel.streams.sources import Block, Schema
 
@@ -46,6 +47,8 @@ class Counting:
         self.judge: Judge = judge_of(settings.estimator(), seen, brief=brief, rank_all=False)
         self._weights: dict[str, float] = {}
         """Of a self-tuning model's members, over the rows of this block."""
+        self.ranking = Ranking()
+        """How the keys are doing, where there are some."""
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -114,6 +117,10 @@ class Counting:
         """Count what came of a block, and add the columns that the history sums up."""
         raise NotImplementedError
 
+    def rank(self, keys: list[str], columns: Columns) -> None:
+        """Note how the keys of a block's rows are doing."""
+        raise NotImplementedError
+
     def shown(self, columns: Columns) -> Array:
         """Return which rows go to the output."""
         return np.ones(len(next(iter(columns.values()))), bool)
@@ -171,6 +178,11 @@ class Alerts(Counting):
         """Count alerts."""
         self.counters.alerts += int(np.count_nonzero(columns["alert"]))
         return {"why": [None] * len(block.rows), **columns}
+
+    def rank(self, keys: list[str], columns: Columns) -> None:
+        """Note how the keys of a block's rows are doing."""
+        rare = columns["p"] if self.judge.rarity else np.full(len(keys), np.nan)
+        self.ranking.update(keys, np.asarray(rare, float), np.asarray(columns["alert"], bool))
 
     def _first(self, block: Block) -> float:
         """Return how many of a model's alerts are explained: never a matter of blocks or time."""
@@ -235,6 +247,12 @@ class Mistakes(Counting):
         known = [y is not None for y in columns["target"]]
         return {"rows": known, "mistakes": columns["wrong"]}
 
+    def rank(self, keys: list[str], columns: Columns) -> None:
+        """Note how the keys of a block's rows are doing; rows without a label do not count."""
+        known = np.array([y is not None for y in columns["target"]], bool)
+        wrong = np.array(columns["wrong"], bool)
+        self.ranking.update(keys, np.full(len(keys), np.nan), wrong, counts=known)
+
 
 class Errors(Counting):
     """Of a regressor."""
@@ -258,6 +276,14 @@ class Errors(Counting):
         known = [e is not None for e in columns["error"]]
         error = [e or 0.0 for e in columns["error"]]
         return {"rows": known, "error": error, "covered": columns["inside"]}
+
+    def rank(self, keys: list[str], columns: Columns) -> None:
+        """Note how the keys of a block's rows are doing; rows without a target do not count."""
+        known = np.array([e is not None for e in columns["error"]], bool)
+        error = np.array([e or 0.0 for e in columns["error"]], float)
+        outside = known & ~np.array(columns["inside"], bool)
+        nothing = np.full(len(keys), np.nan)
+        self.ranking.update(keys, nothing, outside, error=error, counts=known)
 
 
 COUNTINGS: dict[str, type[Counting]] = {"detect": Alerts, "classify": Mistakes, "regress": Errors}

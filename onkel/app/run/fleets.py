@@ -17,11 +17,10 @@ from onkel import files
 from onkel.app.errors import StateProblem, UsageProblem
 from onkel.app.run.counting import Alerts, Finish, alert_ids
 from onkel.app.run.settings import RunSettings
-from onkel.app.run.store import WHOLE, Store
+from onkel.app.run.store import OWN_KEY, WHOLE, Store, is_own
 from onkel.estimators.packed import packed_of
 from onkel.fleet import Fleet
 from onkel.fleet.judging import FleetDetect
-from onkel.fleet.ranking import Ranking
 from onkel.inputs import RefusedRow
 from onkel.judge import Columns, Rows
 from onkel.streams.sources import Block, Schema
@@ -86,7 +85,6 @@ class Keyed:
         if note is not None:
             self.fleet.open_as(note["form"])
             self._restore_shared()
-        self.ranking = Ranking()
 
     def _restore_shared(self) -> None:
         data = self.store.get(WHOLE)
@@ -106,7 +104,8 @@ class Keyed:
         """Bring those of the keys to memory that only the store has."""
         if not self.store.places:
             return
-        away = [k for k in dict.fromkeys(keys) if k not in self.fleet and k in self.store.places]
+        new = [k for k in dict.fromkeys(keys) if k not in self.fleet and not is_own(k)]
+        away = [k for k in new if k in self.store.places]
         for start in range(0, len(away), AT_ONCE):
             part = away[start : start + AT_ONCE]
             records = [self.store.get(key) for key in part]
@@ -134,7 +133,8 @@ class Keyed:
 
     def __len__(self) -> int:
         """Number of keys known."""
-        return len((self.store.places.keys() - {WHOLE}) | {str(key) for key in self.fleet})
+        known = self.store.places.keys() | {str(key) for key in self.fleet}
+        return len(known) - sum(map(is_own, known))
 
     def newest(self) -> None:
         """No model stands for all."""
@@ -164,9 +164,9 @@ class FleetAlerts(Alerts):
     def __call__(self, model: Any, block: Block) -> Finish:
         """Judge and learn; what is returned counts."""
         assert block.keys is not None
-        if WHOLE in block.keys:
-            row = block.keys.index(WHOLE)
-            raise RefusedRow(f"Row {row}: its key {WHOLE!r} is used by the state itself.", row)
+        row = next((i for i, key in enumerate(block.keys) if is_own(key)), None)
+        if row is not None:
+            raise RefusedRow(f"Row {row}: {OWN_KEY}.", row)
         rows = self.seen(None, block)
         judge = FleetDetect(self.names, self.judge.rarity, self.judge.by_clock, self.judge.brief)
         found = judge(model.fleet, block.keys, rows)
@@ -179,12 +179,15 @@ class FleetAlerts(Alerts):
             self.counters.warming += int(np.count_nonzero(~shown))
             columns = found.columns()
             p = columns.get("p", verdicts.rank)
-            model.ranking.update(block.keys, p, verdicts.alert, block.X, found.usual)
+            self.ranking.update(block.keys, p, verdicts.alert, block.X, found.usual)
             ids = alert_ids(verdicts.alert, verdicts.age, block.keys)
             more = {"alert_id": ids, "far": far_of(block.X, verdicts.alert, found.usual)}
             return {**self.counted(columns, block), **more, "shown": shown}
 
         return finish
+
+    def rank(self, keys: list[str], columns: Columns) -> None:
+        """Nothing: each piece of a block was, with what is usual for its keys."""
 
 
 def far_of(X: Any, alert: Any, usual: Any) -> list[Any]:

@@ -23,7 +23,7 @@ from onkel.app.disk import RUN, claim, private_database
 from onkel.app.errors import OutputProblem, StateProblem
 from onkel.app.notify import outbox
 from onkel.app.notify.messages import Message
-from onkel.app.run.store import WHOLE, Place, model_files
+from onkel.app.run.store import Place, is_own, model_files
 
 NAME = "state.sqlite"
 FORMAT = 2
@@ -70,7 +70,7 @@ class Kept:
 
     def models(self) -> dict[str, Place]:
         """Return where models lie, and nothing else."""
-        return {key: place for key, place in self.places.items() if key != WHOLE}
+        return {key: place for key, place in self.places.items() if not is_own(key)}
 
 
 class Ledger:

@@ -29,8 +29,9 @@ from onkel.app.run.pending import counting_of, estimator_of
 from onkel.app.run.series import parted
 from onkel.app.run.settings import RunSettings
 from onkel.app.run.sifting import Sifted, sift
-from onkel.app.run.store import Models
+from onkel.app.run.store import OWN_KEY, Models, is_own, parts_of, ranked
 from onkel.app.run.tables import by_kind
+from onkel.fleet.ranking import Ranking
 from onkel.streams.sources import Block, Source, SourceError, ahead, without
 
 LONG, SHARE = 0.25, 4.0
@@ -108,6 +109,9 @@ class Session:
             self.grouping = incidents.Grouping(self.settings, schema.features)
             if self.counters.grouping:
                 self.grouping.restore(self.counters.grouping)
+        if self.state is not None:
+            store = self.state.store
+            self.ranking.restore(filter(None, map(store.get, parts_of(store.places))))
         self._position = self.state.last.position if self.state else None
         self._saved, self._heard, self._dirty = time.monotonic(), time.monotonic(), False
         self._writer = ThreadPoolExecutor(1, "onkel-writer")
@@ -124,6 +128,11 @@ class Session:
         first = ["row"] + ["id"] * named
         first += [role for role in ("time", "key") if schema.at(role) is not None]
         return [*first, *self.counting.fields]
+
+    @property
+    def ranking(self) -> Ranking:
+        """How the keys are doing."""
+        return self.counting.ranking
 
     # -- running -------------------------------------------------------------------------------
 
@@ -209,6 +218,8 @@ class Session:
             return
         begun = time.monotonic()
         self.models.flush()
+        for part in self.ranking.heard():
+            self.state.store.put(ranked(part), self.ranking.dump(part))
         self.models.compact()
         if isinstance(self.models, Keyed) and self.state.meta(NOTE) != self.models.note():
             self.state.note(NOTE, self.models.note())
@@ -254,6 +265,8 @@ class Session:
                 happened = self._grouped(self.grouping, block, columns)
                 columns = {**columns, **happened.columns}
             self._write(block, columns)
+            if block.keys is not None:
+                self.counting.rank(block.keys, columns)
             if self.notices is not None:
                 self.notices.add(block, columns, self.source.schema.features, happened)
             times = {} if block.time is None else {"time": block.time}
@@ -320,9 +333,16 @@ class Session:
         if block.keys is None:
             return sift(self.counting, self.models.get(""), block)
         parts = [(which, block.part(which)) for which in _by_key(block.keys)]
-        each = [(w, sift(self.counting, self.models.get(_first(p.keys)), p)) for w, p in parts]
+        each = [(w, self._sifted(self.models, p)) for w, p in parts]
         refused = {int(w[i]): why for w, found in each for i, why in found.refused.items()}
         return Sifted([lambda: _scattered(each, len(block.rows))], refused)
+
+    def _sifted(self, models: Models, part: Block) -> Sifted:
+        """Judge and learn the rows of one key."""
+        key = _first(part.keys)
+        if is_own(key):
+            return Sifted(refused=dict.fromkeys(range(len(part.rows)), f"{OWN_KEY}."))
+        return sift(self.counting, models.get(key), part)
 
     def _judge_in_parts(self, block: Block, ends: list[int]) -> Sifted:
         """Judge a block up to rows before which a run that was killed had taken answers in."""

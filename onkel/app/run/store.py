@@ -7,7 +7,7 @@ import os
 import re
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -17,6 +17,8 @@ from onkel.files import dumps, loads
 
 WHOLE = "\0fleet"
 """Stands among the keys for what a fleet has learned from all of them."""
+_RANKED = "\0keys "
+"""Begins what stands there for how some of the keys are doing."""
 _NAMED = re.compile(r"models-([1-9]\d*)\.onkel")
 
 
@@ -32,6 +34,33 @@ class Place(NamedTuple):
     def file(self) -> str:
         """The name of the generation's file."""
         return f"models-{self.generation}.onkel"
+
+
+def is_own(key: str) -> bool:
+    """Whether what stands among the keys is none: the state's own.
+
+    Examples
+    --------
+    >>> is_own(WHOLE), is_own(ranked(3)), is_own("pump")
+    (True, True, False)
+    """
+    return key == WHOLE or key.startswith(_RANKED)
+
+
+def ranked(part: int) -> str:
+    """Return what stands among the keys for how those of a part are doing."""
+    return f"{_RANKED}{part}"
+
+
+def parts_of(places: Iterable[str]) -> list[str]:
+    """Return what stands there for how keys are doing, part after part."""
+    return [
+        n for _, n in sorted((int(n[len(_RANKED) :]), n) for n in places if n.startswith(_RANKED))
+    ]
+
+
+OWN_KEY = "its key is used by the state itself"
+"""Why a row is refused whose key is none."""
 
 
 def model_files(folder: Path) -> dict[int, Path]:
@@ -186,7 +215,8 @@ class Models:
 
     def has(self, key: str) -> bool:
         """Whether there is a model of a key."""
-        return key in self._held or (self.store is not None and key in self.store.places)
+        there = self.store is not None and key in self.store.places and not is_own(key)
+        return key in self._held or there
 
     def _loaded(self, key: str, data: bytes) -> Any:
         try:
@@ -222,7 +252,8 @@ class Models:
 
     def __len__(self) -> int:
         """Number of keys known."""
-        return len(self._held.keys() | (self.store.places.keys() if self.store else set()))
+        known = self._held.keys() | (self.store.places.keys() if self.store else set())
+        return len(known) - sum(map(is_own, known))
 
     def newest(self) -> Any | None:
         """Return the model used last, or None."""

@@ -166,7 +166,8 @@ _OUTPUT: Doc = {
 
 _BY: Doc = {
     "name": "by", "in": "query", "required": False,
-    "schema": {"type": "string", "enum": [*SORTED_BY], "default": "unusual"},
+    "description": "What comes first; else what is worst: unusual, of labels and numbers share",
+    "schema": {"type": "string", "enum": [*SORTED_BY]},
 }  # fmt: skip
 _SEARCH: Doc = {
     "name": "search", "in": "query", "required": False,

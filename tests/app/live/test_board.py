@@ -57,16 +57,12 @@ def test_a_board_is_bounded_and_tells_only_what_is_new(rng):
         board.publish("m", Block("novelty", 1, np.array([float(i)]), None, np.array([i % 2 == 0])))
         clock.now += 2 * PERIOD
         board.changes("m")
-        board.alert("m", {"t": i, "score": 0.0, "threshold": 1.0, "sentence": str(i)})
+        board.tell("m", [{"t": i, "score": 0.0, "threshold": 1.0, "sentence": str(i)}])
     found = board.changes("m")
     assert len(found["buckets"]) == BUCKETS and len(found["alerts"]) == SENT
     assert found["kept"] == 2 * BUCKETS and len(board.alerts("m", 0, 10**6)["alerts"]) <= ALERTS
     some = board.alerts("m", 3, 4)
     assert [a["t"] for a in some["alerts"]] == [2 * BUCKETS - 1 - i for i in range(3, 7)]
-    board.alert("m", {"t": 2 * BUCKETS - 3, "sentence": "a reason that came later"})
-    found = board.changes("m")
-    assert found["kept"] == 2 * BUCKETS and found["alerts"][-3]["score"] == 0.0
-    assert found["alerts"][-3]["sentence"] == "a reason that came later"
     assert found["alerts"][-1]["sentence"] == str(2 * BUCKETS - 1)
     again = board.changes("m", found["next"], found["told"])
     assert again["buckets"] == [] and "alerts" not in again
@@ -130,3 +126,27 @@ def test_gaps_and_odd_columns_do_no_harm(rng):
     assert all(np.isfinite(drift.shifts()))
     drift.add(np.ones((3, 2)))  # another width: begins anew
     assert len(drift.shifts()) == 2
+
+
+def test_an_incident_is_told_with_its_alerts(rng):
+    """Those of its number, and those that have joined it from a single key's."""
+    board = Board()
+    board.begin("m", "novelty")
+    keys, numbers = ["a", "b", "a", "c"], [1, 2, 3, None]
+    for i, (key, number) in enumerate(zip(keys, numbers, strict=True)):
+        board.tell("m", [{"t": i, "key": key, "incident": number, "id": f"{key}:{i}"}])
+    told = [{"incident": 3, "alert_ids": ["b:1", "a:2"]}, {"incident": 1, "alert_ids": ["a:0"]}]
+    board.show_incidents("m", told)
+    assert board.changes("m")["incidents"] == [{"incident": 3}, {"incident": 1}]
+    found = board.incident("m", 3)
+    assert found["incident"] == told[0] and [a["t"] for a in found["alerts"]] == [2, 1]
+    assert board.incident("m", 2) is None and board.incident("n", 3) is None
+
+
+def test_ids_of_keys_that_are_only_numbers_are_no_matter_of_chance():
+    """The seventh row of one key is not that of another."""
+    board = Board()
+    board.begin("m", "novelty")
+    board.tell("m", [{"t": 1, "key": "a", "id": "7"}, {"t": 2, "id": "7"}])
+    board.show_incidents("m", [{"incident": 1, "alert_ids": ["7"]}])
+    assert [a["t"] for a in board.incident("m", 1)["alerts"]] == [2]

@@ -72,8 +72,13 @@ def test_a_run_hears_its_page(rng, tmp_path, durable):
         ):  # fmt: skip
             status, error = client.refused("POST", where, body)
             assert (status, error["field"]) == (422, field)
-        big = {"id": "1" * 20_000, "answer": "usual"}
+        big = {"id": "1" * 300_000, "answer": "usual"}
         assert client.refused("POST", where, big)[0] == 413
+        for some in ([], [said] * 1001, "usual", [said, {"id": 7, "answer": "usual"}]):
+            assert client.refused("POST", where, {"answers": some})[0] == 422
+        assert client.refused("POST", where, {"answers": [said], "id": "7"})[1]["field"] == "id"
+        wrong = {"answers": [said, {"id": "x", "answer": "usual"}]}  # none of them is taken
+        assert client.refused("POST", where, wrong)[1]["field"] == "id"
         assert client.send("POST", where, b"{", {"Content-Type": "application/json"})[0] == 400
         assert client.send("POST", where, said)[0] == 202
         shown = until(lambda: [a for a in alerts_of(url)["alerts"] if a.get("answer")])
@@ -88,6 +93,27 @@ def test_a_run_hears_its_page(rng, tmp_path, durable):
         found = json.loads(onkel("inspect", tmp_path / "s", "--json").output)
         assert found["model"]["alerts_answered"] == 1 and found["alerts_dismissed"] == 0
         assert found["answers_refused"] == 1 and "no row" in found["first_answers_refused"][0]
+
+
+def test_several_answers_are_one_request(rng, tmp_path):
+    X = rows_with_a_fault(rng)
+    X[990:] = X[1000]
+    path = write_rows(tmp_path / "rows.csv", X)
+    with running(path, "-o", tmp_path / "out") as url:
+        until(lambda: alerts_of(url)["t"] == 1001)
+        found = alerts_of(url)
+        (one,) = [i for i in found["incidents"] if i["end_row"] == 1000]
+        client = Client(url)
+        told = client.ok("GET", f"/live/rows.csv/incident?number={one['incident']}")
+        ids = told["incident"]["alert_ids"]
+        assert one["alerts"] == len(ids) > 5 and "alert_ids" not in one
+        assert [a["id"] for a in told["alerts"]] == ids[::-1]
+        some = {"answers": [{"id": id, "answer": "fault"} for id in ids]}
+        assert client.send("POST", "/live/rows.csv/feedback", some)[0] == 202
+        shown = until(lambda: [a for a in alerts_of(url)["alerts"] if a.get("answer")])
+        assert {a["id"]: a["answer"] for a in shown} == dict.fromkeys(ids, "fault")
+        assert client.refused("GET", "/live/rows.csv/incident?number=999")[0] == 404
+        assert client.refused("GET", "/live/rows.csv/incident?number=x")[0] == 422
 
 
 def test_a_refused_answer_is_told_at_the_end(rng, tmp_path):

@@ -61,6 +61,23 @@ def test_a_run_that_is_over(run):
     assert all(before[name] == after[name] for name in kept)
 
 
+def test_what_has_not_changed_is_not_opened(run, monkeypatch):
+    """With many keys to open a state takes a second, and a page looks every second."""
+    from onkel.app.live import states
+
+    opened, real = [], states.State
+    monkeypatch.setattr(states, "State", lambda *a, **h: opened.append(1) or real(*a, **h))
+    _, folder = run
+    shown = Folder(Board(), str(folder))
+    assert shown.look() and not shown.look() and not shown.look()
+    assert len(opened) <= 2  # looking may itself tidy up the database, once
+    id = shown.board.alerts("s", 0, 1)["alerts"][0]["id"]
+    assert onkel("feedback", folder, id, "usual").exit_code == 0
+    before = len(opened)
+    assert shown.look() and not shown.look() and not shown.look()
+    assert before < len(opened) <= before + 2
+
+
 @pytest.mark.parametrize("task", ["classify", "regress"])
 def test_other_tasks(rng, tmp_path, task):
     X = rng.normal(size=(1200, 2))

@@ -8,6 +8,7 @@ import gzip
 import json
 import os
 import re
+from html import escape
 
 import numpy as np
 import pytest
@@ -60,6 +61,83 @@ def test_every_alert_is_drawn_and_incidents_are_told(rng, tmp_path) -> None:
     assert "Driven by b up to" in page and 'id="incidents"' in page
     assert page.count('data-is="why"') == len(alerts)  # all of them, some folded
     assert "BoxAnnotation" in (tmp_path / "r.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize("kind", ["time", "keys", "kernel"])
+def test_an_incident_unfolds_with_what_the_output_says_of_it(rng, tmp_path, kind):
+    X = rng.normal(size=(1200, 3))
+    X[800:803, 1], X[1100:1104, 2] = 9.0, -9.0
+    words = {"time": ["--time", "at"], "keys": ["--key", "pump"], "kernel": ["--model", "kernel"]}
+    more = {} if kind == "kernel" else {"at": [f"2026-01-01T{i // 60:02}:{i % 60:02}:00"
+                                               for i in range(1200)]}  # fmt: skip
+    more |= {"pump": ["<b>", "p1"] * 600} if kind == "keys" else {}
+    words["keys"] += ["--ignore", "at"]
+    page = page_of(tmp_path, X, *words[kind], "--incidents", tmp_path / "i", **more)
+    told = {one["incident"]: one for one in json_lines(tmp_path / "i")}
+    lines = json_lines(tmp_path / "out")[-200:]
+    assert "<b></span>" not in page and ("&lt;b&gt;" in page) == (kind == "keys")
+    boxes = re.findall(r"<details><summary><span.*?</div></details>", page, re.S)
+    assert len(boxes) == min(len(told), 100)
+    for box in boxes:
+        number = int(re.search(r'data-is="incident">([\d,]+)', box)[1].replace(",", ""))
+        one, cells = told[number], re.findall(r'<span data-is="(.*?)">(.*?)</span>', box)
+        assert dict(cells)["alerts"] == str(one["alerts"]) and escape(one["words"]) in box
+        assert [*dict(cells)][-1] == "driven by, spreads"
+        rows = [line["row"] for line in lines if line["incident"] == number]
+        listed = [int(r.replace(",", "")) for r in re.findall(r"<li>row ([\d,]+)", box)]
+        assert listed == rows[::-1][:50]
+        names = re.findall(r"<tr><th>([^<]*)</th><td>", box)
+        assert names == [f["name"] for f in one["features"]]
+        if "most unusual" in dict(cells):
+            assert dict(cells)["most unusual"] == one_in(np.log(one["peak_p"]))
+        left, width = map(float, re.search(r"left:(.*?)%;width:(.*?)%", box).groups())
+        assert left == pytest.approx(one["start_row"] / 12, abs=0.01)
+        assert width == pytest.approx((one["end_row"] + 1 - one["start_row"]) / 12, abs=0.01)
+
+
+def test_what_a_cool_down_has_held_back_is_no_alert_that_is_missing(rng, tmp_path) -> None:
+    X = rng.normal(size=(1200, 3))
+    X[1000:1012, 1] = 9.0
+    page = page_of(tmp_path, X, "--cool-down", 30, "--incidents", tmp_path / "i")
+    lines = json_lines(tmp_path / "out")
+    told = [o for o in json_lines(tmp_path / "i") if o["state"] != "opened"]
+    held = sum(one["held_back"] for one in told)
+    assert held > 5 and f"Newest first. A cool-down has held back {held} more." in page
+    (one,) = [o for o in told if o["end_row"] >= 1000 >= o["start_row"]]
+    shown = sum(line["incident"] == one["incident"] for line in lines)
+    assert shown == one["alerts"] - one["held_back"] > 0
+    assert f"Its alerts, newest first. A cool-down has held back {one['held_back']}." in page
+
+
+def test_settings_have_the_names_of_their_options(rng, tmp_path) -> None:
+    X = rng.normal(size=(400, 2))
+    page = page_of(tmp_path, X, "--numbers", "double", "--precision", 0.8)
+    told = dict(re.findall(r'<th scope="row">(.*?)</th><td>.*?</td><td>(--.*?)</td>', page))
+    assert told["numbers"] == "--numbers" and told["precision"] == "--precision"
+
+
+@pytest.mark.parametrize("task", ["classify", "regress"])
+def test_keys_of_labels_and_numbers_have_a_table(rng, tmp_path, task) -> None:
+    X, who = rng.normal(size=(600, 2)), [f"</script>{i % 3}" for i in range(600)]
+    y = np.where(X[:, 0] > 0, "a", "b") if task == "classify" else X[:, 0]
+    words = ["--target", "y", "--key", "who", "--model", "linear"]
+    page = page_of(tmp_path, X, *words, task=task, y=y, who=who)
+    heads = re.findall(r'data-by="(.*?)">(.*?)</button>', page)
+    assert (
+        heads
+        == {
+            "classify": [("share", "mistakes, share"), ("alerts", "mistakes"), ("rows", "rows")],
+            "regress": [("error", "mean error"), ("rows", "rows")],  # no interval without --nu
+        }[task]
+    )
+    data = re.search(
+        r"const data = (.*?), columns = data.columns", (tmp_path / "r.html").read_text()
+    )
+    assert "</script>" not in data[1]
+    columns = json.loads(data[1])["columns"]
+    assert columns["rows"] == [200, 200, 200] and {*columns["key"]} == {*who}
+    assert columns[heads[0][0]] == sorted(columns[heads[0][0]], reverse=True)
+    assert "3 keys, each with a model of its own. First are those" in page
 
 
 def drawings(path) -> list[dict]:

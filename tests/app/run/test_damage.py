@@ -131,7 +131,7 @@ def test_tables_and_rows_that_are_gone_are_noticed(rng, tmp_path, keyed) -> None
     db = sqlite3.connect(tmp_path / "half" / "s" / "state.sqlite")
     names = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     notes = [name for (name,) in db.execute("SELECT name FROM meta")]
-    models = db.execute("SELECT key, generation FROM models").fetchall()
+    models = db.execute("SELECT hex(key), generation FROM models").fetchall()
     generations = [g for (g,) in db.execute("SELECT generation FROM checkpoints")]
     db.close()
     assert len(names) == 3 and len(notes) >= 4 and len(models) >= 2 and len(generations) == 2
@@ -139,7 +139,9 @@ def test_tables_and_rows_that_are_gone_are_noticed(rng, tmp_path, keyed) -> None
     orders += [[f"DELETE FROM {name}"] for name in names]
     orders += [[f"DROP TABLE {name}" for name in names], [f"DELETE FROM {name}" for name in names]]
     orders += [[f"DELETE FROM meta WHERE name = '{name}'"] for name in notes]
-    orders += [[f"DELETE FROM models WHERE key = '{k}' AND generation = {g}"] for k, g in models]
+    orders += [
+        [f"DELETE FROM models WHERE hex(key) = '{k}' AND generation = {g}"] for k, g in models
+    ]
     for order in orders:
         assert half.again(sql(*order)) == 4, order
     for generation in generations:

@@ -5,12 +5,15 @@ const Alerts = (() => {
   const $ = (id) => document.getElementById(id);
   const FIRST = 10, MORE = 50, PERIOD = 2000;
   let model = "", wanted = FIRST, many = 5, told = -1, asked = 0, timer = 0;
+  const unfolded = new Map();  /* incidents that are looked at, by number: the box, when it was filled, what was said */
 
   function choose(name) {
     model = name;
     wanted = FIRST;
     many = 5;
     told = -1;
+    for (const held of unfolded.values()) clearTimeout(held.timer);
+    unfolded.clear();
     $("incidents-card").hidden = true;
   }
 
@@ -26,7 +29,7 @@ const Alerts = (() => {
   }
 
   function place(a) {
-    const parts = [`Example ${a.t.toLocaleString("en")}`];
+    const parts = [`Row ${(a.t - 1).toLocaleString("en")}`];  /* as incidents and outputs count, from 0 */
     if (a.time !== undefined) parts.push(String(a.time));
     if (a.key !== undefined) parts.push(`key ${a.key}`);
     if (a.incident !== undefined) parts.push(`incident ${a.incident}`);
@@ -47,6 +50,129 @@ const Alerts = (() => {
     $("alerts-words").textContent = shown.length ? `The newest ${count(shown.length, "alert")} of ${Page.number(Math.max(all, kept))}${of}.` : "";
   }
 
+  /* -- incidents ----------------------------------------------------------------------------- */
+
+  const whole = (n) => n.toLocaleString("en");
+
+  /* One incident: a line that unfolds, with its span, its inputs, its keys and its alerts. */
+  function unfolding(one, rows) {
+    const line = document.createElement("li"), box = document.createElement("details");
+    const head = document.createElement("summary"), place = document.createElement("b"), why = document.createElement("span");
+    const open = one.state === "open";
+    if (open) line.className = "open";
+    place.textContent = `Incident ${one.incident}${open ? " (open)" : ""}, since ${one.start ?? `row ${whole(one.start_row)}`}. `;
+    why.textContent = one.words;
+    head.append(place, why);
+    head.dataset.incident = one.incident;
+    const focused = document.activeElement && document.activeElement.dataset.incident === String(one.incident);
+    if (focused) queueMicrotask(() => head.focus());  /* the list is drawn anew when an alert comes */
+    box.append(head);
+    const held = unfolded.get(one.incident);
+    box.open = held !== undefined;
+    if (held) {
+      box.append(held.inside);
+      clearTimeout(held.timer);
+      held.timer = setTimeout(() => detail(one, rows), Math.max(PERIOD - (Date.now() - held.at), 0));
+    }
+    box.addEventListener("toggle", () => {
+      if (box.open === unfolded.has(one.incident)) return;
+      if (box.open) {
+        unfolded.set(one.incident, {inside: document.createElement("div"), at: 0, said: ""});
+        box.append(unfolded.get(one.incident).inside);
+        detail(one, rows);
+      } else {
+        clearTimeout(unfolded.get(one.incident).timer);
+        unfolded.get(one.incident).inside.remove();
+        unfolded.delete(one.incident);
+      }
+      Charts.mark([...unfolded.keys()]);
+    });
+    line.append(box);
+    return line;
+  }
+
+  function span(one, rows) {
+    const box = document.createElement("div"), bar = document.createElement("span");
+    const part = (n) => `${100 * n / Math.max(rows, 1)}%`;
+    box.className = "span";
+    box.setAttribute("aria-hidden", "true");
+    bar.style.left = part(one.start_row);
+    bar.style.width = part(one.end_row + 1 - one.start_row);
+    box.append(bar);
+    return box;
+  }
+
+  function facts(one, rows) {
+    const words = document.createElement("p"), ends = one.end ? `${one.start} to ${one.end}, ` : "";
+    words.className = "hint";
+    const at = `${ends ? "r" : "R"}${one.start_row === one.end_row ? `ow ${whole(one.start_row)}` : `ows ${whole(one.start_row)} to ${whole(one.end_row)}`}`;
+    const more = one.keys > (one.key_names || []).length ? ` and ${Page.number(one.keys - one.key_names.length)} more` : "";
+    words.textContent = `${ends}${at} of ${whole(rows)}. ${one.key_names ? `Keys: ${one.key_names.join(", ")}${more}.` : ""}`;
+    return words;
+  }
+
+  function inputs(one) {
+    const box = document.createElement("div"), table = document.createElement("table"), body = document.createElement("tbody");
+    const row = (cells, tag) => {
+      const line = document.createElement("tr");
+      line.append(...cells.map((text, i) => {
+        const cell = document.createElement(tag || !i ? "th" : "td");
+        cell.scope = tag ? "col" : "row";
+        cell.textContent = text;
+        return cell;
+      }));
+      return line;
+    };
+    if (!one.features || !one.features.length) return box;
+    const head = document.createElement("thead");
+    head.append(row(["input", "in alerts", "spreads from its mean, at most"], "th"));
+    body.append(...one.features.map((f) => row([f.name, Page.number(f.alerts), `${f.spreads > 0 ? "+" : "−"}${Page.number(Math.abs(f.spreads))}`])));
+    table.append(head, body);
+    box.className = "scroll";
+    box.append(table);
+    return box;
+  }
+
+  async function detail(one, rows) {
+    const held = unfolded.get(one.incident);
+    if (!held) return;
+    held.at = Date.now();
+    let found = null;
+    try {
+      const answer = await fetch(`/live/${encodeURIComponent(model)}/incident?number=${one.incident}`, {headers: Page.headers()});
+      found = answer.ok ? await answer.json() : null;
+    } catch (error) {
+      return; // the stream says that there is no connection
+    }
+    const more = found && unfolded.has(one.incident) ? members(one, found, held) : [];
+    held.inside.replaceChildren(span(one, rows), facts(one, rows), inputs(one), ...more);
+  }
+
+  /* The alerts of an incident, and buttons to answer all of them. */
+  function members(one, found, held) {
+    const list = document.createElement("ol"), words = document.createElement("p"), alerts = found.alerts;
+    const can = alerts.filter((a) => a.id !== undefined && a.id !== null);
+    const some = Page.service() || !can.length ? can : (found.incident.alert_ids || []).map((id) => ({id}));
+    list.className = "alerts";
+    list.append(...alerts.slice(0, MORE).map((a) => {
+      const line = item(place({...a, incident: undefined}), Page.reason(a));
+      Answers.add(line, a, `incident ${one.incident}`);
+      return line;
+    }));
+    words.className = "hint";
+    const shown = Math.min(alerts.length, MORE);
+    const quiet = one.held_back ? `, ${whole(one.held_back)} held back by the cool-down` : "";
+    const few = shown ? `${count(shown, "alert")}, newest first, of ${whole(one.alerts)}${quiet}.`
+      : `Its alerts are older than those that are kept here${one.held_back ? ", or were held back by the cool-down" : ""}.`;
+    words.textContent = shown < one.alerts ? few : "";
+    const answered = some.length > 1 ? [Answers.all(some, alerts, held.said, (said) => {
+      held.said = said;
+      held.inside.querySelector(".answer i").textContent = said;
+    })] : [];
+    if (some.length < one.alerts && answered.length) words.textContent += ` The two buttons answer ${count(some.length, "alert")} of ${whole(one.alerts)}.`;
+    return [...answered, words, list];
+  }
+
   function incidents(found) {
     const list = found.incidents || [], numbers = found.numbers, card = $("incidents-card");
     card.hidden = found.task !== "novelty" || !list.length;
@@ -54,10 +180,7 @@ const Alerts = (() => {
     const total = numbers.incidents ?? list.length, open = list.filter((one) => one.state === "open").length;
     $("incidents-words").textContent = `${count(Math.max(total, list.length), "incident")}${open ? `, ${Page.number(numbers.incidents_open ?? open)} open` : ""}. `
       + "Alerts that belong together are one.";
-    $("incidents").replaceChildren(...list.slice(0, many).map((one) => {
-      const began = one.start ?? `row ${one.start_row.toLocaleString("en")}`;
-      return item(`Incident ${one.incident}${one.state === "open" ? " (open)" : ""}, since ${began}.`, one.words, one.state === "open" ? "open" : "");
-    }));
+    $("incidents").replaceChildren(...list.slice(0, many).map((one) => unfolding(one, found.t)));
     $("incidents-more").hidden = list.length <= many;
   }
 

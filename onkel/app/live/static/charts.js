@@ -94,7 +94,8 @@ const Charts = (() => {
     }
     sources = [];
     const label = {novelty: "score", classification: "share of mistakes", regression: "size of the error"}[task];
-    drawScores(figure("score", rarity ? "a usual row in so many" : label), task);
+    const format = task === "classification" ? "0%" : null;
+    drawScores(figure("score", rarity ? "a usual row in so many" : label, format), task);
     if (settings) drawWeights();
     const rate = figure("rate", null, "0.[00]%"), source = fresh(["t", "recent", "realised", "promised"]);
     line(rate, source, "recent", SKY, 1.5);
@@ -111,8 +112,8 @@ const Charts = (() => {
     if (rarity) nameRarities(plot);
     strips = null;
     if (task === "novelty") {
-      strips = new Bokeh.ColumnDataSource({data: {x0: [], x1: []}});
-      plot.vstrip({x0: f("x0"), x1: f("x1"), source: strips, fill_color: AMBER, fill_alpha: 0.3, line_color: AMBER, line_alpha: 0.6});
+      strips = new Bokeh.ColumnDataSource({data: {x0: [], x1: [], alpha: []}});
+      plot.vstrip({x0: f("x0"), x1: f("x1"), source: strips, fill_color: AMBER, fill_alpha: f("alpha"), line_color: AMBER, line_alpha: 0.6});
     }
     if (banded) plot.varea({x: f("t"), y1: f("low"), y2: f("high"), source, fill_color: BLUE, fill_alpha: 0.25});
     line(plot, source, "mean", BLUE, 1.5);
@@ -143,12 +144,22 @@ const Charts = (() => {
     }
   }
 
+  /* Incidents that are looked at, by number: they are marked, too. */
+  let marked = [], known = [];
+  function mark(numbers) {
+    marked = numbers;
+    incidents(known);
+  }
+
   /* Incidents of several alerts as strips behind the scores; with keys those of many keys at once. */
   function incidents(list) {
+    known = list;
     if (!strips) return;
     const first = sources.length && sources[0].data.t.length ? sources[0].data.t[0] : 0;
-    const shown = list.filter((one) => (one.keys === undefined ? one.alerts > 1 : one.wide) && one.end_row + 1 >= first);
-    strips.data = {x0: shown.map((one) => Math.max(one.start_row + 1, first)), x1: shown.map((one) => one.end_row + 2)};
+    const wide = (one) => one.keys === undefined ? one.alerts > 1 : one.wide;
+    const shown = list.filter((one) => (wide(one) || marked.includes(one.incident)) && one.end_row + 1 >= first);
+    strips.data = {x0: shown.map((one) => Math.max(one.start_row + 1, first)), x1: shown.map((one) => one.end_row + 2),
+      alpha: shown.map((one) => marked.includes(one.incident) ? 0.85 : 0.3)};
   }
 
   /* The latest scores of one key, and the level of an alert. */
@@ -169,5 +180,5 @@ const Charts = (() => {
     const t = scores.map((_, i) => i - scores.length + 1);
     source.data = {t, score: scores.map(shown), limit: t.map(() => shown(limit)), mark: scores.map((v, i) => v < limit && i >= warm ? shown(v) : NaN)};
   }
-  return {start, add, incidents, there, shade, single, fill};
+  return {start, add, incidents, mark, there, shade, single, fill};
 })();

@@ -4,7 +4,14 @@
 const Keys = (() => {
   const $ = (id) => document.getElementById(id);
   const COUNT = 20, PERIOD = 2000;
-  let model = "", keyed = false, start = 0, one = null, busy = false, again = false, source = null, rare = false;
+  /* What is told of a key, by task: a column's head, and how keys are sorted by it. */
+  const COLUMNS = {
+    novelty: {unusual: ["latest rows", "most unusual now"], alerts: ["alerts", "most alerts"], drift: ["drift, spreads", "most drift"]},
+    classification: {share: ["mistakes, share", "largest share of mistakes"], alerts: ["mistakes", "most mistakes"]},
+    regression: {error: ["mean error", "largest mean error"], share: ["inside", "most outside"]},
+  };
+  const ALL = {rows: ["rows", "most rows"], latest: ["", "heard last"]};
+  let model = "", keyed = false, columns = "", start = 0, one = null, busy = false, again = false, source = null, rare = false;
 
   const show = (id, on) => { $(id).hidden = !on; };
   const address = () => {
@@ -17,6 +24,7 @@ const Keys = (() => {
   function choose(name, asked) {
     model = name;
     keyed = false;
+    columns = "";
     start = 0;
     const key = asked.get("model") === name ? asked.get("key") : null;
     one = key === null ? null : {text: key, whole: asked.get("kind") === "number"};
@@ -55,38 +63,83 @@ const Keys = (() => {
 
   const usual = (p) => Page.oneIn(Math.log(Math.max(p, 1e-300)));
 
-  function line(row) {
-    const tr = document.createElement("tr"), name = document.createElement("th"), button = document.createElement("button");
-    button.type = "button";
-    button.textContent = row.text === "" ? "(empty)" : row.text;
-    button.addEventListener("click", () => open(row));
+  const words = (task, name) => COLUMNS[task][name] || ALL[name];
+
+  /* The heads of the table, and what it may be sorted by. */
+  function begin(task, shown) {
+    if (columns === `${task} ${shown}`) return;
+    columns = `${task} ${shown}`;
+    $("keys-head").replaceChildren(...["key", ...shown].map((name) => {
+      const head = document.createElement("th");
+      head.scope = "col";
+      head.textContent = name === "key" ? name : words(task, name)[0];
+      return head;
+    }));
+    const asked = $("keys-by").value, sorts = [...shown, "latest"];
+    $("keys-by").replaceChildren(...sorts.map((name) => new Option(words(task, name)[1], name)));
+    $("keys-by").value = sorts.includes(asked) ? asked : sorts[0];
+  }
+
+  function named(row, opens) {
+    const name = document.createElement("th"), text = row.text === "" ? "(empty)" : row.text;
     name.scope = "row";
+    name.textContent = opens ? "" : text;
+    if (!opens) return name;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = text;
+    button.addEventListener("click", () => open(row));
     name.append(button);
-    tr.append(name);
-    const late = document.createElement("td"), bar = document.createElement("span");
-    bar.className = "bar";
-    bar.style.width = `${Math.min(-Math.log10(Math.max(row.unusual, 1e-12)) / 6, 1) * 6}rem`;
-    bar.setAttribute("aria-hidden", "true");
-    late.append(bar, usual(row.unusual));
-    tr.append(late);
-    for (const [text, far] of [[Page.number(row.alerts), row.alerts > 0], [Page.number(row.drift, 2), row.drift > 1.5], [Page.number(row.rows), false]]) {
-      const cell = document.createElement("td");
-      cell.textContent = text;
-      if (far) cell.className = "far";
-      tr.append(cell);
-    }
+    return name;
+  }
+
+  const percent = (v) => v === null || v === undefined ? "–" : `${Number((100 * v).toPrecision(3))} %`;
+
+  function cell(row, name, task) {
+    const made = document.createElement("td"), value = row[name];
+    if (name === "unusual") {
+      const bar = document.createElement("span");
+      bar.className = "bar";
+      bar.style.width = `${Math.min(-Math.log10(Math.max(value, 1e-12)) / 6, 1) * 6}rem`;
+      bar.setAttribute("aria-hidden", "true");
+      made.append(bar, usual(value));
+    } else if (name === "share") made.textContent = percent(task === "regression" && value !== null ? 1 - value : value);
+    else made.textContent = Page.number(value, name === "drift" ? 2 : 3);
+    if ((name === "alerts" && task === "novelty" && value > 0) || (name === "drift" && value > 1.5)) made.className = "far";
+    return made;
+  }
+
+  function line(row, found, task) {
+    const tr = document.createElement("tr");
+    tr.append(named(row, found.opens), ...found.shown.map((name) => cell(row, name, task)));
     return tr;
   }
 
+  /* What the table shows, in a few sentences. */
+  function about(found, task) {
+    const shows = (name) => found.shown.includes(name), heard = found.lasting ? "" : " were heard since this page began";
+    const keys = `${Page.number(found.keys)} ${found.keys === 1 ? "key" : "keys"}${heard}`;
+    if (task !== "novelty") {
+      return `${keys}. ${task === "regression" ? "“Inside” is the share of targets inside their intervals. " : ""}`
+        + "By shares and mean errors, keys with fewer than 50 rows come last.";
+    }
+    const told = [`${Page.number(found.keys_with_alerts)} had alerts`];
+    if (shows("unusual")) told.push(`${Page.number(found.keys_unusual)} ${found.keys_unusual === 1 ? "is" : "are"} unusual now`);
+    if (shows("drift")) told.push(`${Page.number(found.keys_drifting)} ${found.keys_drifting === 1 ? "drifts" : "drift"}`);
+    return `${keys}; ${told.join(", ")}. `
+      + (shows("unusual") ? "“Latest rows” is how rare the latest ten rows of a key are, on the mean, by its own past." : "");
+  }
+
   async function table() {
-    const found = await get("keys", {by: $("keys-by").value, search: $("keys-search").value, start, count: COUNT});
+    const asked = {search: $("keys-search").value, start, count: COUNT}, task = Page.latest().task;
+    if (columns) asked.by = $("keys-by").value;
+    const found = await get("keys", asked);
     if (!found || one !== null) return;
+    begin(task, found.shown);
     show("keys-card", true);
     show("key-card", false);
-    $("keys-words").textContent = `${Page.number(found.keys)} keys were heard since this page began; ${Page.number(found.keys_with_alerts)} had alerts, `
-      + `${Page.number(found.keys_unusual)} are unusual now, ${Page.number(found.keys_drifting)} drift. `
-      + "“Latest rows” is how rare the latest ten rows of a key are, on the mean, by its own past.";
-    if (!$("keys").contains(document.activeElement)) $("keys").replaceChildren(...found.rows_told.map(line));
+    $("keys-words").textContent = about(found, task);
+    if (!$("keys").contains(document.activeElement)) $("keys").replaceChildren(...found.rows_told.map((row) => line(row, found, task)));
     const last = Math.min(start + COUNT, found.found);
     $("keys-place").textContent = found.found ? `${Page.number(start + 1)} to ${Page.number(last)} of ${Page.number(found.found)}` : "no such key";
     $("keys-before").disabled = start === 0;
@@ -110,7 +163,6 @@ const Keys = (() => {
   }
 
   function tiles(found) {
-    const percent = (v) => v === null || v === undefined ? "–" : `${Number((100 * v).toPrecision(3))} %`;
     const list = [["rows learned", Page.number(found.t)], ["alerts, this run", Page.number(found.alerts ?? 0)],
       ["latest rows", found.unusual === undefined ? "–" : usual(found.unusual)],
       ["drift, in spreads", Page.number(found.drift, 2)], ["rate promised", percent(found.rate_promised)],
@@ -158,7 +210,7 @@ const Keys = (() => {
     show("key-alerts-none", !own.length);
     $("key-alerts").replaceChildren(...own.map((a) => {
       const item = document.createElement("li"), place = document.createElement("b"), why = document.createElement("span");
-      place.textContent = `Example ${a.t.toLocaleString("en")}. `;
+      place.textContent = `Row ${(a.t - 1).toLocaleString("en")}. `;
       why.textContent = Page.reason(a);
       item.append(place, why);
       Answers.add(item, a, "key");

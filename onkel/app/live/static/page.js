@@ -6,11 +6,11 @@
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
   const WORDS = {
     novelty: {marks: "alerts", rate: "Alert rate", score: "Score and threshold",
-      keys: [["band", "scores, lowest to highest"], ["", "mean score"], ["limit", "threshold"], ["mark", "alert"]]},
+      keys: [["band", "scores, lowest to highest"], ["", "mean score"], ["limit", "threshold"], ["mark", "alert"], ["strip", "incident"]]},
     rarity: {marks: "alerts", rate: "Alert rate", score: "How rare rows are",
-      keys: [["band", "rows, rarest to most usual"], ["", "mean"], ["limit", "level of an alert"], ["mark", "alert"]]},
+      keys: [["band", "rows, rarest to most usual"], ["", "mean"], ["limit", "level of an alert"], ["mark", "alert"], ["strip", "incident"]]},
     classification: {marks: "mistakes", rate: "Mistakes", score: "Mistakes of late",
-      keys: [["", "share of mistakes in each bucket"]]},
+      keys: [["", "share of mistakes in each stretch of rows"]]},
     regression: {marks: "outside", rate: "Coverage", score: "Size of the error",
       keys: [["band", "errors, smallest to largest"], ["", "mean error"], ["limit", "half-width of the interval"], ["mark", "outside"]]},
   };
@@ -73,14 +73,16 @@
     $("score-title").textContent = words.score;
     $("rate-title").textContent = words.rate;
     $("alerts-card").hidden = task !== "novelty";
-    legend("score-legend", words.keys);
+    const whole = found.epoch > 0; // a run from its first row on: of speed, drift and single errors nothing is known
+    legend("score-legend", whole && task === "regression" ? [["", "mean error of each stretch of rows"]] : words.keys);
     const so = [["sky", "of late"], ["", "since the start"]];
     legend("rate-legend", task === "classification" ? so : [["dash", "promised"], ...so]);
     legend("speed-legend", [["green", "examples per second"]]);
     legend("terms-legend", [["", "terms"]]);
     legend("drift-legend", [["amber", "largest drift of a mean, in spreads"]]);
-    const whole = found.epoch > 0; // a run from its first row on: of speed and drift nothing is known
     for (const id of ["speed", "terms", "drift"]) $(id).parentElement.hidden = whole;
+    $("rate").parentElement.classList.toggle("wide", whole);
+    $("moments-card").hidden = whole;
     Charts.start(task, rarity, members.length, whole);
     seen = -1;
   }
@@ -100,6 +102,7 @@
       const names = rarity ? ["promised, usual rows", "realised, all rows"] : [`${what} promised`, `${what} realised`];
       list.push([names[0], percent(rate(n.promised))], [names[1], percent(rate(n.realised))]);
     }
+    if (n.error !== null && n.error !== undefined) list.push(["mean error", number(n.error)]);
     if (task === "novelty") list.push(["alerts, this run", number(found.marks), "mark"]);
     list.push(...Answers.tiles(n, percent));
     if (n.incidents !== undefined) list.push(["incidents", number(n.incidents)]);
@@ -153,7 +156,7 @@
     if (!list.length || now - spoken < 10000) return;
     spoken = now;
     const a = list[list.length - 1];
-    $("news").textContent = `Alert at example ${a.t}. ${reason(a)}`;
+    $("news").textContent = `Alert at row ${a.t - 1}. ${reason(a)}`;
   }
 
   function describe(found) {

@@ -1,0 +1,158 @@
+"""The page of a state folder in a real browser; ``ONKEL_SHOTS=DIR`` keeps the pictures."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.page_checks import AUDIT
+from helpers.runs_of import json_lines, onkel, write_rows
+from helpers.sizes import LONG, WHY_NOT
+
+if not LONG:
+    pytest.skip(WHY_NOT, allow_module_level=True)
+pytest.importorskip("bokeh", reason="needs Bokeh: pip install onkel[serve]")
+pytest.importorskip("playwright", reason="needs playwright: pip install onkel[test-all]")
+
+from playwright.sync_api import sync_playwright
+
+from onkel.app.live.board import Board
+from onkel.app.live.page import Dashboard
+from onkel.app.live.states import Folder
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+ITEMS = "[...document.querySelectorAll('#incidents details[open] li')]"
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs a Chromium on the path")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as player:
+        opened = player.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield opened
+        opened.close()
+
+
+@contextmanager
+def watched(browser, folder, width):
+    """A page of a state folder; without a complaint, and no wider than its window."""
+    shown = Folder(Board(), str(folder))
+    shown.look()
+    wrong: list[str] = []
+    with Dashboard(shown.board, take=shown.take) as page_of:
+        page = browser.new_page(viewport={"width": width, "height": 850})
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("console", lambda m: wrong.append(f"{m.type}: {m.text}"))
+        page.goto(page_of.url)
+        yield page
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate(AUDIT) == []
+        assert [w for w in wrong if not w.startswith(("log", "info", "debug"))] == []
+        page.close()
+
+
+def until(page, condition, seconds=30.0):
+    stop = time.monotonic() + seconds
+    while not page.evaluate(condition):
+        assert time.monotonic() < stop, condition
+        time.sleep(0.05)
+
+
+def keep(page, name):
+    folder = os.environ.get("ONKEL_SHOTS")
+    if folder:
+        page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
+
+
+def waiting(folder):
+    """What was said, and no run has taken in."""
+    listed = json.loads(onkel("feedback", folder, "--list", "--json").stdout)
+    return {one["id"]: one["answer"] for one in listed["answers_to_take_in"]}
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_an_incident_unfolds_and_is_answered(browser, rng, tmp_path, width):
+    X = rng.normal(size=(2000, 3))
+    X[1900:1915, 1] += 9.0
+    path = write_rows(tmp_path / "rows.csv", X)
+    words = ["detect", path, "--state", tmp_path / "s", "-o", tmp_path / "out"]
+    assert onkel(*words, "--incidents", tmp_path / "i").exit_code == 0
+    lines = json_lines(tmp_path / "out")
+    number = next(line["incident"] for line in lines if line["row"] >= 1900)
+    own = [line for line in lines if line["incident"] == number]
+    with watched(browser, tmp_path / "s", width) as page:
+        page.wait_for_selector("#incidents summary", timeout=30_000)
+        page.locator(f'#incidents summary[data-incident="{number}"]').click()
+        until(page, "document.querySelectorAll('#incidents details[open] li').length > 5")
+        box = page.locator("#incidents details[open]")
+        assert box.locator("li").count() == len(own)
+        assert "b" in box.locator("tbody th").all_inner_texts()
+        assert f"Row {own[-1]['row']:,}" in box.locator("li").first.inner_text()
+        keep(page, f"incident-{width}")
+        page.wait_for_timeout(1200)
+        box.get_by_role("button", name="All faults").click()
+        until(page, f"{ITEMS}.every((li) => li.textContent.includes('the next run takes it in.'))")
+        assert page.evaluate(f"{ITEMS}.every((li) => li.textContent.includes('Said: a fault'))")
+        assert waiting(tmp_path / "s") == {line["alert_id"]: "fault" for line in own}
+        row = page.locator("#alerts li").first
+        row.get_by_role("button").first.click()
+        until(page, "document.querySelector('#alerts li').textContent.includes('next run takes')")
+        page.keyboard.press("Shift+Tab")  # the list was drawn anew, and the focus is where it was
+        until(page, "document.querySelector('#incidents details[open]') !== null")
+        keep(page, f"incident-said-{width}")
+        page.locator(f'#incidents summary[data-incident="{number}"]').click()
+        until(page, "document.querySelector('#incidents details[open]') === null")
+        page.wait_for_timeout(1200)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("task", ["detect", "classify", "regress"])
+def test_keys(browser, rng, tmp_path, task, width):
+    X, keys = rng.normal(size=(4000, 3)), [f"pump {i}" for i in rng.integers(0, 30, 4000)]
+    X[-5:, 1] += 9.0
+    y = {"y": np.where(X[:, 0] > 0, "up", "down")} if task == "classify" else {}
+    path = write_rows(tmp_path / "rows.csv", X, who=keys, **y)
+    words = [task, path, "--key", "who", "--state", tmp_path / "s", "-o", tmp_path / "out"]
+    words += {"classify": ["--target", "y"], "regress": ["--target", "c"], "detect": []}[task]
+    words += [] if task == "detect" else ["--model", "linear"]
+    words += ["--warmup", 30] if task == "detect" else []
+    words += ["--nu", 0.1] if task == "regress" else []
+    assert onkel(*words).exit_code == 0
+    with watched(browser, tmp_path / "s", width) as page:
+        page.wait_for_selector("#keys tr", timeout=30_000)
+        page.wait_for_timeout(1500)  # the charts are drawn
+        heads = page.locator("#keys-head th").all_inner_texts()
+        assert (
+            heads
+            == {
+                "detect": ["key", "latest rows", "alerts", "drift, spreads", "rows"],
+                "classify": ["key", "mistakes, share", "mistakes", "rows"],
+                "regress": ["key", "mean error", "inside", "rows"],
+            }[task]
+        )
+        table = page.locator(".keys-table")
+        assert table.evaluate("t => t.scrollWidth <= t.parentElement.clientWidth"), "is cut off"
+        assert page.locator("#keys tr").count() == 20
+        page.fill("#keys-search", "pump 1")
+        until(page, "document.querySelectorAll('#keys tr').length === 11")
+        page.select_option("#keys-by", "rows")
+        wanted = max((k for k in set(keys) if "pump 1" in k), key=keys.count)
+        until(page, f"document.querySelector('#keys tr th').textContent === '{wanted}'")
+        keep(page, f"keys-{task}-{width}")
+        assert page.locator("#keys button").count() == (11 if task == "detect" else 0)
+        if task == "detect":
+            page.locator("#keys button").first.click()
+            until(page, f"document.getElementById('key-title').textContent === 'Key {wanted}'")
+            page.wait_for_timeout(1200)
+            assert "rows learned" in page.locator("#key-tiles").inner_text()
+            keep(page, f"key-{width}")
