@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fleet.test_sharing import ESTIMATOR, judged, plants
+from helpers.plants import ESTIMATOR, judged, plants
 from helpers.sizes import size
 from naive.sharing_answers import AnsweredSharing, Told
 
