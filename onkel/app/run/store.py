@@ -47,6 +47,20 @@ def is_own(key: str) -> bool:
     return key == WHOLE or key.startswith(_RANKED)
 
 
+def where(key: str) -> str:
+    """Return whose bytes lie at a place, as a message goes on that names its file.
+
+    Examples
+    --------
+    >>> where("pump"), where(ranked(3)), where("")
+    (", at key 'pump'", ', where it tells how keys are doing', '')
+    """
+    if is_own(key):
+        what = "what all keys have in common" if key == WHOLE else "how keys are doing"
+        return f", where it tells {what}"
+    return f", at key {key!r}" if key else ""
+
+
 def ranked(part: int) -> str:
     """Return what stands among the keys for how those of a part are doing."""
     return f"{_RANKED}{part}"
@@ -130,7 +144,7 @@ class Store:
             return None
         if self._file is not None and place.generation > self.generation:
             self._file.flush()
-        return read(self.folder, place, f", at key {key!r}" if key else "")
+        return read(self.folder, place, where(key))
 
     def finish(self) -> dict[str, Place]:
         """Wait until the disk has everything; return what changed since the last time."""
@@ -224,7 +238,7 @@ class Models:
         except ValueError as error:
             assert self.store is not None
             file = self.store.folder / self.store.places[key].file
-            raise StateProblem(f"{file} is damaged, at key {key!r}: {error}") from None
+            raise StateProblem(f"{file} is damaged{where(key)}: {error}") from None
 
     def _shrink(self) -> None:
         while self.store is not None and len(self._held) > self.most:

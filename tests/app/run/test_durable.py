@@ -25,7 +25,7 @@ from onkel.app.errors import OutputProblem, StateProblem
 from onkel.app.run import outputs
 from onkel.app.run.checkpoint import State
 from onkel.app.run.ledger import Checkpoint
-from onkel.app.run.store import read
+from onkel.app.run.store import is_own, read
 
 ROWS, BLOCK = size((1500, 64), (3000, 128))  # as many blocks
 HOW = ["--window", 200, "--block", BLOCK, "--every", 0, "--nu", 0.05, "--explain", "auto"]
@@ -127,15 +127,23 @@ def test_a_newest_model_that_the_disk_lost_costs_one_generation(
 
 
 @pytest.mark.long
-def test_a_damaged_model_of_a_key_is_named(rows, tmp_path) -> None:
+@pytest.mark.parametrize("own", [False, True])
+def test_what_is_damaged_is_named(rows, tmp_path, own) -> None:
+    """A key's model; or what the state holds beside them: never by a name of its own."""
     more = ["--key", "who", "--models-in-memory", 3]
     assert run(rows, tmp_path, *more, dies="output:9").returncode == -signal.SIGKILL
-    for path in (tmp_path / "s").glob("models-*"):
-        data = bytearray(path.read_bytes())
-        data[::50] = bytes(b ^ 1 for b in data[::50])
-        path.write_bytes(data)
+    kept = State(tmp_path / "s", writable=False).kept()
+    places = {(key, place) for one in kept for key, place in one.places.items()}
+    for key, place in places:
+        if is_own(key) == own:
+            path = tmp_path / "s" / place.file
+            data = bytearray(path.read_bytes())
+            data[place.offset + place.length // 2] ^= 1
+            path.write_bytes(data)
     done = run(rows, tmp_path, *more)
-    assert done.returncode == 4 and "is damaged, at key 'k" in done.stderr
+    said = "where it tells how keys are doing" if own else "at key 'k"
+    assert done.returncode == 4 and f"is damaged, {said}" in done.stderr
+    assert "\0" not in done.stderr and "\\x00" not in done.stderr
 
 
 def test_a_state_without_any_whole_model_is_refused(rows, tmp_path) -> None:
