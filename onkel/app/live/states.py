@@ -6,9 +6,10 @@ Nothing of the state is written; answers to alerts are put where the run looks f
 from __future__ import annotations
 
 import contextlib
+import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -166,7 +167,7 @@ def _written(folder: Path) -> float:
 
 
 def watch(folder: str, host: str, port: int) -> None:
-    """Show a state folder on a page of its own until Ctrl-C."""
+    """Show a state folder on a page of its own until Ctrl-C, or until it is told to end."""
     from onkel.app.live.page import Dashboard
 
     shown = Folder(Board(), folder)
@@ -176,6 +177,19 @@ def watch(folder: str, host: str, port: int) -> None:
     except ValueError as error:
         raise UsageProblem(f"--port: {error}") from None
     stop = threading.Event()
-    with page, contextlib.suppress(KeyboardInterrupt):
+    with _ended_by_signals(stop), page:
         tell(f"onkel: {folder} is shown at {page.url} until Ctrl-C.")
         shown.follow(stop, lambda words: tell(f"onkel: {words}"))
+
+
+@contextlib.contextmanager
+def _ended_by_signals(stop: threading.Event) -> Iterator[None]:
+    """Set `stop` at SIGINT and SIGTERM: a shell lets what it starts behind it ignore the first."""
+    heard = threading.current_thread() is threading.main_thread()
+    numbers = (signal.SIGINT, signal.SIGTERM) if heard else ()
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

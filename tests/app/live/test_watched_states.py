@@ -135,10 +135,15 @@ def seen(shown, rows) -> bool:
     return shown.board.changes("s")["t"] == rows
 
 
-def test_the_command(run):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_command(run, number):
+    """It ends at a signal, also where a shell has started it behind itself (without Ctrl-C)."""
     _, folder = run
     full = [sys.executable, "-W", "ignore", "-m", "onkel.app", "watch", str(folder)]
-    process = subprocess.Popen(full, env=environment(), stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        full, env=environment(), stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    )  # fmt: skip
     try:
         line = process.stderr.readline()
         assert f"{folder} is shown at http://127.0.0.1:" in line
@@ -146,7 +151,7 @@ def test_the_command(run):
         with urllib.request.urlopen(f"{url}/live/s/alerts?count=3") as answer:
             assert len(json.load(answer)["alerts"]) == 3
     finally:
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         assert process.wait(30) == 0
 
 
