@@ -182,6 +182,7 @@ def test_a_classifier_has_its_table_and_its_calibration(rng, tmp_path) -> None:
         for told in ("left", "right"):
             count = sum((r["target"], r["prediction"]) == (name, told) for r in rows)
             assert f"{count:,}" in re.search(f"<tr>.*?<b>{name}</b>.*?</tr>", page)[0]
+    assert len(rows) == 1499 and "1 row with a label came before any label was known" in page
     dots = next(d for d in drawings(tmp_path / "r.html") if "rows" in d)
     bins = np.minimum([int(10 * r["probability"]) for r in rows], 9)
     assert list(dots["rows"]) == [int(n) for n in np.bincount(bins, minlength=10) if n]
