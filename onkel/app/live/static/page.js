@@ -199,7 +199,7 @@
     if (latest && latest.epoch !== found.epoch) { task = ""; waiting = []; } // all buckets are others
     latest = found;
     waiting = [...waiting, ...found.buckets].slice(-800);
-    if (found.finished) say("finished", "");
+    if (found.finished) say("not running", "");
     else say(found.speed > 0 ? "live" : "waiting for examples", found.speed > 0 ? "live" : "");
   }
 
