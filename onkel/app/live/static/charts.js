@@ -39,6 +39,7 @@ const Charts = (() => {
     y.ticker.desired_num_ticks = 5;
     if (id === "score") x.axis_label = "example";
     if (format) y.formatter = new Bokeh.NumeralTickFormatter({format});
+    if (format === "0,0") y.ticker.min_interval = 1; // else one whole number stands twice
     const inside = document.createElement("div");
     inside.className = "inside";
     inside.inert = true; // a picture: nothing in it takes the keyboard
