@@ -94,7 +94,14 @@ def _lead(session: Session) -> str:
             f" {lost.broken(session.counters)}, the first at "
             f"{escape(session.counters.first_broken[0])}."
         )
-    return text
+    return text + "".join(f" {escape(words)}." for words in _without_targets(session))
+
+
+def _without_targets(session: Session) -> list[str]:
+    """Return what became of rows whose target was not there, or came later."""
+    summary, task = session.summary(), session.settings.task
+    target = session.source.schema.roles.target
+    return [*filter(None, (lost.unlabelled(summary, task, target), lost.pending(summary)))]
 
 
 def _columns(session: Session) -> str:

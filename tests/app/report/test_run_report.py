@@ -254,3 +254,18 @@ def test_a_report_of_nothing(tmp_path) -> None:
     if os.path.exists("/dev/full"):
         done = onkel("detect", tmp_path / "empty.csv", "--report", "/dev/full")
         assert done.exit_code == 5 and "--report" in done.stderr
+
+
+def test_rows_that_wait_or_have_no_target_are_told(rng, tmp_path) -> None:
+    X = rng.normal(size=(300, 2))
+    words = ["--target", "side", "--model", "linear"]
+    side = ["" if i % 3 == 0 else "left" for i in range(300)]
+    page = page_of(tmp_path, X, *words, task="classify", side=side)
+    assert "100 of 300 rows had no label and were predicted only" in page
+    for name in ("out", "r.html"):
+        (tmp_path / name).unlink()
+    who = [f"i{i - (i % 2 and i < 200)}" for i in range(300)]  # rows with labels, then without
+    side = ["left" if i % 2 and i < 200 else "" for i in range(300)]
+    words += ["--id", "who", "--pending", 20]
+    page = page_of(tmp_path, X, *words, task="classify", who=who, side=side)
+    assert "100 targets came later than their rows; 20 rows wait for theirs; " in page
