@@ -112,7 +112,7 @@ class Folder:
             keys = StoredKeys(self.folder, kept, state.meta(NOTE), settings, features)
             self.board.show_keys(self.name, keys)
         if counters.grouping:
-            grouping = Grouping(settings, features)
+            grouping = Grouping(settings, [])
             grouping.restore(counters.grouping)
             self.board.show_incidents(self.name, grouping.newest())
 

@@ -25,7 +25,9 @@ from onkel.app.replay.heard import Heard
 from onkel.app.replay.since import Judged, Since
 from onkel.app.replay.variants import Variant
 from onkel.app.run.answering import Answered, Hearing, again, split
+from onkel.app.run.fleets import Keyed
 from onkel.app.run.inbox import Said
+from onkel.app.run.incidents import known_numbers
 from onkel.app.run.outputs import Sink
 from onkel.app.run.prepare import models_of
 from onkel.app.run.session import Session, Sinks
@@ -82,7 +84,8 @@ class Lane:
         self._due = OFTEN
         self._learned: Counter[str | None] = Counter()
         self._session = Session(settings, source, models, Sinks(sink or Nowhere()))
-        self._groups = groups.kept(settings, source.schema.features)
+        numbers = known_numbers(settings, source.schema, isinstance(models, Keyed))
+        self._groups = groups.kept(settings, numbers)
         self._session.grouping = self._groups
         if said and settings.hears_answers:
             answered = Answered(models, source.schema.at("key") is not None)

@@ -78,8 +78,15 @@ def _cells(one: Told, session: Session, keyed: bool) -> list[str]:
         cells.append(escape(_several(one, 1)))
     if session.settings.tells_p:
         cells.append(one_in(float(np.log(max(one["peak_p"], 1e-300)))))
+    return [*cells, _few_drivers(one)]
+
+
+def _few_drivers(one: Told) -> str:
+    """Return the first numbers that were far from their means; where nobody knows, say so."""
+    if "features" not in one:
+        return "see its alerts"
     names = [f"{escape(f['name'])} {_signed(f['spreads'])}" for f in one["features"][:3]]
-    return [*cells, ", ".join(names) or "no single number"]
+    return ", ".join(names) or "no single number"
 
 
 def _several(one: Told, most: int) -> str:
@@ -116,7 +123,7 @@ def _place(one: Told, session: Session) -> str:
 
 def _drivers(one: Told) -> str:
     """Return the numbers that were far from their means, as a table."""
-    if not one["features"]:
+    if not one.get("features"):
         return ""
     rows = "".join(
         f"<tr><th>{escape(f['name'])}</th><td>{f['alerts']:,}</td><td>{_signed(f['spreads'])}</td>"

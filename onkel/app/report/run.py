@@ -73,7 +73,8 @@ def page(session: Session) -> str:
 
 
 def _tables(session: Session) -> list[str]:
-    labels = tables.confusion(session.counters.labels)
+    counters = session.counters
+    labels = tables.confusion(counters.labels, counters.examples - counters.labels.count)
     return [labels, incidents.incidents(session), _keys(session), tables.alerts(session)]
 
 
@@ -93,7 +94,14 @@ def _lead(session: Session) -> str:
             f" {lost.broken(session.counters)}, the first at "
             f"{escape(session.counters.first_broken[0])}."
         )
-    return text
+    return text + "".join(f" {escape(words)}." for words in _without_targets(session))
+
+
+def _without_targets(session: Session) -> list[str]:
+    """Return what became of rows whose target was not there, or came later."""
+    summary, task = session.summary(), session.settings.task
+    target = session.source.schema.roles.target
+    return [*filter(None, (lost.unlabelled(summary, task, target), lost.pending(summary)))]
 
 
 def _columns(session: Session) -> str:
@@ -241,7 +249,7 @@ def _calibration(session: Session) -> dict[str, Any]:
     if not held:
         return {}
     rows, said, came = (np.array(column) for column in zip(*held, strict=True))
-    off = float(np.sum(rows * np.abs(said - came)) / np.sum(rows))
+    off = f"{100 * float(np.sum(rows * np.abs(said - came)) / np.sum(rows)):.2g}"
     plot = empty("share that was right", Range1d(start=0, end=1), "probability that was told")
     for form in (plot.xaxis, plot.yaxis):
         form.formatter = NumeralTickFormatter(format="0%")
@@ -253,7 +261,8 @@ def _calibration(session: Session) -> dict[str, Any]:
     plot.add_tools(HoverTool(renderers=[dots], tooltips=tip, visible=False))
     text = (
         "Each prediction came with a probability. Rows are taken together by it: on the dashed "
-        f"line as many were right as was told. They are {100 * off:.2g} points off it, on the mean."
+        "line as many were right as was told. "
+        f"They are {off} point{'s' * (off != '1')} off it, on the mean."
     )
     keys = (("dot", BLUE, "rows, the larger the more of them"), ("dash", INK, "as told"))
     return {"calibration": ("Are the probabilities right?", text, Drawing(plot, keys))}

@@ -38,7 +38,7 @@ h1 {
   margin: 0 0 .8rem; text-wrap: balance;
 }
 h2 { font-size: 1.2rem; letter-spacing: -.01em; margin: 0 0 .35rem; }
-p { margin: 0 0 .8rem; max-width: 46rem; }
+p { margin: 0 0 .8rem; max-width: 46rem; overflow-wrap: anywhere; }
 section > p { color: var(--soft); font-size: .95rem; }
 .kicker { color: var(--accent); font-weight: 600; margin: 0 0 .4rem; }
 

@@ -57,8 +57,8 @@ def _alert(alert: dict[str, Any], given: list[str], rare: bool) -> list[str]:
     return [*cells, f"{alert['incident']:,}", escape(alert.get("why") or "")]
 
 
-def confusion(labels: Labels) -> str:
-    """Return how often each label was predicted for each."""
+def confusion(labels: Labels, blind: int) -> str:
+    """Return how often each label was predicted for each; `blind` rows had no prediction."""
     if not labels.table:
         return ""
     names = sorted({*labels.table, *(n for row in labels.table.values() for n in row)})
@@ -70,6 +70,11 @@ def confusion(labels: Labels) -> str:
         share = f"{right / total:.1%}" if total else "–"
         rows.append(_row(head, [f"<b>{escape(name)}</b>", *cells, f"{total:,}", share]))
     text = "Rows by the label that came (down) and the one that was predicted before (across)."
+    if blind:
+        text += (
+            f" {blind:,} row{'s' * (blind != 1)} with a label came before any label was known, and "
+            f"{'are mistakes' if blind != 1 else 'is a mistake'}, too."
+        )
     return section("labels", "Labels, predicted and true", text, _table(head, rows, "matrix"))
 
 

@@ -137,6 +137,11 @@ class Labels:
             bin_[1] += chance
             bin_[2] += label == target
 
+    @property
+    def count(self) -> int:
+        """How many rows were predicted, and got a label."""
+        return sum(sum(row.values()) for row in self.table.values())
+
     def _name(self, label: Any, known: Mapping[str, Any]) -> str:
         name = str(label)
         return name if name in known or len(known) < LABELS else OTHERS

@@ -164,13 +164,16 @@ class Alerts(Counting):
         before = model.t_ - len(block.rows)
         warming = int(np.clip(model.warmup_ - before, 0, len(block.rows)))
 
+        wider = block.keys is None and self.judge.names != self.names
+        seen = {"seen": found.rows.X} if wider else {}  # incidents know a series as it is judged
+
         def finish() -> Columns:
             self.counters.warming += warming
             shown = np.arange(len(block.rows)) >= warming
             columns = self.counted(found.columns(), block)
             ages = before + np.arange(len(block.rows))
             return {**columns, "alert_id": alert_ids(columns["alert"], ages, block.keys),
-                    "shown": shown}  # fmt: skip
+                    "shown": shown, **seen}  # fmt: skip
 
         return finish
 

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.alerting import CoolDown, Event, Incident, Incidents
+from onkel.app.run.series import names_of
 from onkel.app.run.settings import RunSettings
 from onkel.explain import one_in
 from onkel.saved import Saved
 from onkel.scaling import Moments
-from onkel.streams.sources import Block
+from onkel.streams.sources import Block, Schema
 
 Array = NDArray[Any]
 
@@ -52,6 +53,25 @@ class Happened:
         return [self.tell(event.incident, event.what) for event in self.events]
 
 
+def known_numbers(settings: RunSettings, schema: Schema, fleet: bool) -> list[str]:
+    """Return what a grouping knows the distances from means of, as reasons of alerts name them.
+
+    Of keys whose models are no fleet it knows none.
+
+    Examples
+    --------
+    >>> from onkel.streams.sources import Column
+    >>> schema = Schema((Column("minutes"),))
+    >>> known_numbers(RunSettings("detect"), schema, False)
+    ['minutes', 'minutes roughness', 'minutes residual']
+    >>> known_numbers(RunSettings("detect", lags="0"), schema, False)
+    ['minutes']
+    """
+    if fleet:
+        return schema.features
+    return [] if schema.at("key") is not None else names_of(settings, schema.features)
+
+
 class Grouping:
     """Groups the alerts of a run, and holds back what a cool-down asks for.
 
@@ -59,7 +79,8 @@ class Grouping:
     ----------
     settings : RunSettings
     features : list of str
-        The numbers that rows are learned from.
+        The numbers that rows are learned from; none where nobody knows how far they lie from their
+        means.
     most : int, optional
         Incidents of single keys that may be open at once.
     remembered, latest : int
@@ -87,7 +108,7 @@ class Grouping:
         shown = self.pause.update(alert, block.keys)
         far = columns.get("far")
         if block.keys is None:
-            far = self._far(block.X, alert)
+            far = self._far(columns.pop("seen", block.X), alert)
         found = self.groups.update(
             alert, self._values(columns, alert), block.time, block.keys, far=far, shown=shown,
             rows=block.rows, stamps=block.stamps, ids=columns.get("alert_id"),
@@ -183,10 +204,11 @@ class Grouping:
             names = sorted(one.keys, key=lambda key: (-one.keys[key], str(key)))
             found |= {"peak_key": one.peak_key, "keys": len(names), "key_names": names[:NAMES]}
         found["peak_p" if self._tells_p else "peak"] = peak
-        found["features"] = [
-            {"name": self.features[j], "alerts": count, "spreads": round(z, 3)}
-            for j, count, z in one.drivers()
-        ]
+        if self.features:
+            found["features"] = [
+                {"name": self.features[j], "alerts": count, "spreads": round(z, 3)}
+                for j, count, z in one.drivers()
+            ]
         if one.ids:
             found["alert_ids"] = list(one.ids)
         if one.into is not None:
@@ -196,7 +218,7 @@ class Grouping:
     def _words(self, one: Incident) -> str:
         if one.into is not None:
             return f"It is part of incident {one.into}, of many keys at once."
-        return f"{_extent(one)}{self._peak(one)}. {self._driven(one)}"
+        return f"{_extent(one)}{self._peak(one)}. {self._driven(one)}".rstrip()
 
     def _peak(self, one: Incident) -> str:
         if not self._tells_p:
@@ -206,6 +228,8 @@ class Grouping:
         return f"; the most unusual, {one_in(one.peak)}, at row {one.peak_at:,}"
 
     def _driven(self, one: Incident) -> str:
+        if not self.features:
+            return ""  # the reasons of its alerts may name some
         parts = [
             f"{self.features[j]} {'up to ' * (count > 1)}{abs(z):.3g} spreads "
             f"{'above' if z > 0 else 'below'} its mean{_in_alerts(count, one.count)}"
@@ -222,11 +246,13 @@ class Grouping:
         moments = {name: values.tolist() for name, values in self.moments.dump().items()}
         return {
             "groups": self.groups.dump(), "left": self.pause.left, "paused": self.pause.paused,
-            "moments": moments, "largest": self.largest, "latest": self.latest,
+            "features": self.features, "moments": moments, "largest": self.largest,
+            "latest": self.latest,
         }  # fmt: skip
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Become what `dump` has described."""
+        self.features = [*saved["features"]]
         self.groups.restore(saved["groups"])
         self.pause.left, self.pause.paused = saved["left"], dict(saved["paused"])
         held = {name: np.array(values, float) for name, values in saved["moments"].items()}

@@ -106,7 +106,8 @@ class Session:
         self.grouping: incidents.Grouping | None = None
         """Of a detector: its incidents."""
         if self.settings.task == "detect":
-            self.grouping = incidents.Grouping(self.settings, schema.features)
+            numbers = incidents.known_numbers(self.settings, schema, keyed)
+            self.grouping = incidents.Grouping(self.settings, numbers)
             if self.counters.grouping:
                 self.grouping.restore(self.counters.grouping)
         if self.state is not None:

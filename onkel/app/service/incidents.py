@@ -128,9 +128,9 @@ class ModelIncidents:
         """Return all of it as a file's bytes; none of a model that has not seen a row."""
         if self.grouping is None and not self.trouble:
             return b""
-        held: dict[str, Any] = {"trouble": self.trouble, "features": None, "grouping": None}
+        held: dict[str, Any] = {"trouble": self.trouble, "grouping": None}
         if self.grouping is not None:
-            held |= {"features": self.grouping.features, "grouping": self.grouping.dump()}
+            held["grouping"] = self.grouping.dump()
         body = msgspec.msgpack.encode(held)
         return _MAGIC + zlib.crc32(body).to_bytes(4, "little") + body
 
@@ -142,7 +142,7 @@ class ModelIncidents:
         held = msgspec.msgpack.decode(body)
         self.trouble, self.grouping = held["trouble"], None
         if held["grouping"] is not None:
-            self.grouping = self._made(held["features"])
+            self.grouping = self._made([])
             self.grouping.restore(held["grouping"])
 
 

@@ -80,6 +80,23 @@ def waiting(folder):
     return {one["id"]: one["answer"] for one in listed["answers_to_take_in"]}
 
 
+def test_what_a_cool_down_holds_back_is_told(browser, rng, tmp_path):
+    X = rng.normal(size=(2000, 3))
+    X[1900:1940, 1] += 9.0
+    words = ["detect", write_rows(tmp_path / "rows.csv", X), "--cool-down", 5]
+    done = onkel(*words, "--state", tmp_path / "s", "-o", tmp_path / "out", "--json")
+    shown, held = len(json_lines(tmp_path / "out")), json.loads(done.stdout)["held_back"]
+    assert shown > 10 and held > 10
+    with watched(browser, tmp_path / "s", 390) as page:
+        page.wait_for_selector("#alerts li", timeout=30_000)
+        told = f"of {shown}. The cool-down has held back {held} more."
+        assert page.inner_text("#alerts-words") == f"The newest 10 alerts {told}"
+        page.click("#alerts-more")
+        assert page.inner_text("#alerts-words") == f"The newest {shown} alerts {told}"
+        assert page.inner_text("#state") == "not running"
+        assert page.locator("#score-legend .strip").is_visible()
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 def test_an_incident_unfolds_and_is_answered(browser, rng, tmp_path, width):
     X = rng.normal(size=(2000, 3))
@@ -125,12 +142,15 @@ def test_keys(browser, rng, tmp_path, task, width):
     words = [task, path, "--key", "who", "--state", tmp_path / "s", "-o", tmp_path / "out"]
     words += {"classify": ["--target", "y"], "regress": ["--target", "c"], "detect": []}[task]
     words += [] if task == "detect" else ["--model", "linear"]
-    words += ["--warmup", 30] if task == "detect" else []
+    told = tmp_path / "told"
+    words += ["--warmup", 30, "--incidents", told] if task == "detect" else []
     words += ["--nu", 0.1] if task == "regress" else []
     assert onkel(*words).exit_code == 0
     with watched(browser, tmp_path / "s", width) as page:
         page.wait_for_selector("#keys tr", timeout=30_000)
         page.wait_for_timeout(1500)  # the charts are drawn
+        wide = task == "detect" and any("key" not in one for one in json_lines(told))
+        assert page.locator("#score-legend .strip:visible").count() == wide  # others are not drawn
         heads = page.locator("#keys-head th").all_inner_texts()
         assert (
             heads

@@ -182,6 +182,7 @@ def test_a_classifier_has_its_table_and_its_calibration(rng, tmp_path) -> None:
         for told in ("left", "right"):
             count = sum((r["target"], r["prediction"]) == (name, told) for r in rows)
             assert f"{count:,}" in re.search(f"<tr>.*?<b>{name}</b>.*?</tr>", page)[0]
+    assert len(rows) == 1499 and "1 row with a label came before any label was known" in page
     dots = next(d for d in drawings(tmp_path / "r.html") if "rows" in d)
     bins = np.minimum([int(10 * r["probability"]) for r in rows], 9)
     assert list(dots["rows"]) == [int(n) for n in np.bincount(bins, minlength=10) if n]
@@ -253,3 +254,18 @@ def test_a_report_of_nothing(tmp_path) -> None:
     if os.path.exists("/dev/full"):
         done = onkel("detect", tmp_path / "empty.csv", "--report", "/dev/full")
         assert done.exit_code == 5 and "--report" in done.stderr
+
+
+def test_rows_that_wait_or_have_no_target_are_told(rng, tmp_path) -> None:
+    X = rng.normal(size=(300, 2))
+    words = ["--target", "side", "--model", "linear"]
+    side = ["" if i % 3 == 0 else "left" for i in range(300)]
+    page = page_of(tmp_path, X, *words, task="classify", side=side)
+    assert "100 of 300 rows had no label and were predicted only" in page
+    for name in ("out", "r.html"):
+        (tmp_path / name).unlink()
+    who = [f"i{i - (i % 2 and i < 200)}" for i in range(300)]  # rows with labels, then without
+    side = ["left" if i % 2 and i < 200 else "" for i in range(300)]
+    words += ["--id", "who", "--pending", 20]
+    page = page_of(tmp_path, X, *words, task="classify", who=who, side=side)
+    assert "100 targets came later than their rows; 20 rows wait for theirs; " in page

@@ -96,6 +96,29 @@ def test_what_drives_an_incident_is_far_from_its_mean(rows, tmp_path) -> None:
             assert f["spreads"] == pytest.approx(z["abc".index(f["name"])], abs=2e-3)
 
 
+@pytest.mark.parametrize("keyed", [False, True])
+def test_a_series_is_told_as_its_alerts_tell_it(tmp_path, keyed) -> None:
+    """A jump of a fifth of its range: far for its steps, not for the value by itself."""
+    X = np.cumsum(np.random.default_rng(7).normal(size=(ROWS, 1)), axis=0)
+    X[1200:] += np.ptp(X) / 5
+    words, more = ["--explain", "all"], {}
+    if keyed:
+        words, more = (
+            ["--key", "pump", "--lags", "auto"],
+            {"pump": [f"p{i % 2}" for i in range(ROWS)]},
+        )
+    alerts, told = run(write_rows(tmp_path / "series.csv", X, **more), tmp_path, *words)
+    assert len(told) > 2
+    for one in told:
+        assert keyed != ("features" in one)  # nobody knows of keys that are no fleet
+        named = {f["name"] for f in one.get("features", [])}
+        assert named <= {"a", "a roughness", "a residual"}
+        assert ("No single number" in one["words"]) == (not keyed and not named)
+    at_jump = {a["incident"] for a in alerts if 1200 <= a["row"] < 1203}
+    (jump,) = [one for one in told if one["incident"] in at_jump and one["state"] != "opened"]
+    assert keyed or jump["features"][0]["name"] in ("a roughness", "a residual")
+
+
 @pytest.mark.parametrize("key", size([True], [False, True]))
 def test_a_cool_down_holds_alerts_back_and_tells(rows, tmp_path, key) -> None:
     words = WORDS["keys"] if key else WORDS["rows"]

@@ -17,6 +17,7 @@ const Alerts = (() => {
     $("incidents-card").hidden = true;
   }
 
+  const whole = (n) => n.toLocaleString("en");
   const count = (n, word) => `${Page.number(n)} ${word}${n === 1 ? "" : "s"}`;
 
   function item(head, text, kind) {
@@ -36,8 +37,9 @@ const Alerts = (() => {
     return `${parts.join(", ")}.`;
   }
 
-  /* `list` is the newest first; `kept` how many could be shown, of `all` that there were. */
-  function draw(list, kept, all) {
+  /* `list` is the newest first; `kept` how many could be shown, of `marks` that there were. */
+  function draw(list, kept, {marks, numbers}) {
+    const quiet = numbers.held_back || 0, all = marks - quiet;
     const shown = list.slice(0, wanted);
     $("alerts-none").hidden = shown.length > 0;
     $("alerts").replaceChildren(...shown.map((a) => {
@@ -48,11 +50,10 @@ const Alerts = (() => {
     $("alerts-more").hidden = shown.length >= kept;
     const of = all > kept && shown.length >= kept ? `; earlier ones are in the output only` : "";
     $("alerts-words").textContent = shown.length ? `The newest ${count(shown.length, "alert")} of ${Page.number(Math.max(all, kept))}${of}.` : "";
+    if (quiet) $("alerts-words").textContent += ` The cool-down has held back ${whole(quiet)}${shown.length ? " more" : ""}.`;
   }
 
   /* -- incidents ----------------------------------------------------------------------------- */
-
-  const whole = (n) => n.toLocaleString("en");
 
   /* One incident: a line that unfolds, with its span, its inputs, its keys and its alerts. */
   function unfolding(one, rows) {
@@ -191,7 +192,7 @@ const Alerts = (() => {
       const answer = await fetch(`/live/${encodeURIComponent(name)}/alerts?count=${wanted}`, {headers});
       if (!answer.ok || name !== model) return;
       const told = await answer.json();
-      draw(told.alerts, told.kept, found.marks);
+      draw(told.alerts, told.kept, found);
     } catch (error) {
       // the stream says that there is no connection
     }
@@ -203,7 +204,7 @@ const Alerts = (() => {
     told = found.told;
     incidents(found);
     if (wanted <= found.alerts.length || found.kept <= found.alerts.length) {
-      draw([...found.alerts].reverse(), found.kept, found.marks);
+      draw([...found.alerts].reverse(), found.kept, found);
       return;
     }
     clearTimeout(timer);

@@ -39,6 +39,7 @@ const Charts = (() => {
     y.ticker.desired_num_ticks = 5;
     if (id === "score") x.axis_label = "example";
     if (format) y.formatter = new Bokeh.NumeralTickFormatter({format});
+    if (format === "0,0") y.ticker.min_interval = 1; // else one whole number stands twice
     const inside = document.createElement("div");
     inside.className = "inside";
     inside.inert = true; // a picture: nothing in it takes the keyboard
@@ -160,6 +161,8 @@ const Charts = (() => {
     const shown = list.filter((one) => (wide(one) || marked.includes(one.incident)) && one.end_row + 1 >= first);
     strips.data = {x0: shown.map((one) => Math.max(one.start_row + 1, first)), x1: shown.map((one) => one.end_row + 2),
       alpha: shown.map((one) => marked.includes(one.incident) ? 0.85 : 0.3)};
+    const named = document.querySelector("#score-legend .strip");
+    if (named) named.parentElement.hidden = !shown.length;
   }
 
   /* The latest scores of one key, and the level of an alert. */

@@ -75,6 +75,7 @@
     $("alerts-card").hidden = task !== "novelty";
     const whole = found.epoch > 0; // a run from its first row on: of speed, drift and single errors nothing is known
     legend("score-legend", whole && task === "regression" ? [["", "mean error of each stretch of rows"]] : words.keys);
+    for (const key of $("score-legend").querySelectorAll(".strip")) key.parentElement.hidden = true; // until one is drawn
     const so = [["sky", "of late"], ["", "since the start"]];
     legend("rate-legend", task === "classification" ? so : [["dash", "promised"], ...so]);
     legend("speed-legend", [["green", "examples per second"]]);
@@ -199,7 +200,7 @@
     if (latest && latest.epoch !== found.epoch) { task = ""; waiting = []; } // all buckets are others
     latest = found;
     waiting = [...waiting, ...found.buckets].slice(-800);
-    if (found.finished) say("finished", "");
+    if (found.finished) say("not running", "");
     else say(found.speed > 0 ? "live" : "waiting for examples", found.speed > 0 ? "live" : "");
   }
 
