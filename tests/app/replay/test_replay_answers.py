@@ -248,7 +248,7 @@ def test_answers_of_a_killed_run_are_heard_as_far_as_it_came(rng, tmp_path) -> N
     whole = write_rows(tmp_path / "whole.csv", X).read_text().splitlines(keepends=True)
     path.write_text("".join(whole[: HALF + 1]))
     words = ["detect", path, "--state", state, "-o", out, "--nu", 0.03, "--numbers", "double",
-             "--every", 0, "--block", 64]  # fmt: skip
+             "--every", 0, "--block", size(128, 64)]  # fmt: skip
     assert onkel(*words).exit_code == 0
     said = answers_to(json_lines(out))
     feedback(tmp_path, said)

@@ -580,7 +580,7 @@ def test_it_may_take_longer_than_other_requests(tmp_path, rng, monkeypatch) -> N
     plain = lookback.Lookback.run
 
     def slow(self, now, ended):
-        time.sleep(2.5)
+        time.sleep(size(1.6, 2.5))
         return plain(self, now, ended)
 
     monkeypatch.setattr(lookback.Lookback, "run", slow)
