@@ -20,6 +20,7 @@ def near(a, b):
     return abs(a - b) <= 1e-3 * (1 + abs(b))
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("promise", PROMISES)
 @pytest.mark.parametrize("name", ["faulty", "spiked", "any order", "one faulty column"])
 def test_the_loops_are_the_truth(rng, name, promise):

@@ -50,7 +50,7 @@ def put(det, told):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("precision", [None, 0.5])
+@pytest.mark.parametrize("precision", size([0.5], [None, 0.5]))
 def test_agrees_with_plain_loops(rng, precision):
     """Each row by row: verdicts, and which answered alert it is told with."""
     estimator = copy.copy(ESTIMATOR).set_params(precision=precision, memory_of_feedback=300)
@@ -198,7 +198,7 @@ def test_gaps_are_taken_for_what_the_detector_took_them_for(rng):
         own.predict(["new"], [[np.nan, 28.0, 3.0]])
 
 
-@pytest.mark.parametrize("kept", ["cells", "dict"])
+@pytest.mark.parametrize("kept", size(["cells"], ["cells", "dict"]))
 def test_files_copies_and_eviction_go_on_with_the_same_bits(rng, tmp_path, kept, monkeypatch):
     if kept == "dict":
         monkeypatch.setattr("onkel.estimators.packed.has_cells", lambda: False)

@@ -7,6 +7,7 @@ import copy
 import numpy as np
 import pytest
 from helpers.reasons import all_true
+from helpers.sizes import size
 
 from onkel import Detector, Fleet, merge
 from onkel.columns import raw_of
@@ -26,7 +27,7 @@ def valve(rng, rows):
 
 
 def watched(rng, **more):
-    X = valve(rng, 2500)
+    X = valve(rng, size(1900, 2500))
     model = Detector(**SETTINGS, **more).partial_fit(X[:600])
     rows = {int(a["id"]) for a in model.alerts_}
     model.feedback(max(i for i in rows if i % 40 == 30), "usual")
@@ -70,12 +71,12 @@ def test_each_reason_says_what_the_model_knows_of_its_row(rng, explain):
     assert only > 3 and more > 0
 
 
-@pytest.mark.parametrize("explain", [EVERY, 5, 0])
+@pytest.mark.parametrize("explain", size([5], [EVERY, 5, 0]))
 def test_cuts_do_not_matter(rng, explain):
     model, X = watched(rng)
     whole = told(copy.copy(model), X, [len(X)], explain)
     assert sum("answered" in w for w in whole if w) > 5
-    for cuts in ([1], [7], [64], [1000, 3]):
+    for cuts in size(([1], [64], [1000, 3]), ([1], [7], [64], [1000, 3])):
         assert told(copy.copy(model), X, cuts, explain) == whole
 
 
@@ -124,12 +125,13 @@ def test_merged_models_know_no_number(rng):
 # -- keys ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kept", ["cells", "bounded", "dict"])
+@pytest.mark.parametrize("kept", size(["bounded", "dict"], ["cells", "bounded", "dict"]))
 def test_keys_say_what_their_own_models_know(rng, kept, monkeypatch):
     if kept == "dict":
         monkeypatch.setattr("onkel.estimators.packed.has_cells", lambda: False)
-    X = valve(rng, 3600)
-    keys = np.array(["pump", "fan", "mill"])[np.arange(3600) * 7 // 5 % 3]
+    count = size(2800, 3600)
+    X = valve(rng, count)
+    keys = np.array(["pump", "fan", "mill"])[np.arange(count) * 7 // 5 % 3]
     fleet = Fleet(
         Detector(**SETTINGS, alerts_kept=12), memory=60_000 if kept == "bounded" else None
     )
@@ -139,13 +141,13 @@ def test_keys_say_what_their_own_models_know(rng, kept, monkeypatch):
     assert {a["answer"] for a in fleet["pump"].alerts_} == {"usual", "fault"}
     single, judge = {k: fleet[k] for k in fleet}, FleetDetect(["a", "b", "c"], rarity=True)
     seen = []
-    for cut in (1600, 64, 7, 1):
+    for cut in size((count, 7, 1), (count, 64, 7, 1)):
         own, found = copy.copy(fleet), []
-        for start in range(2000, 3600, cut):
-            part = slice(start, min(start + cut, 3600))
+        for start in range(2000, count, cut):
+            part = slice(start, min(start + cut, count))
             found += judge(own, keys[part].tolist(), Rows(X[part])).columns()["why"]
         seen.append(found)
-    assert seen[0] == seen[1] == seen[2] == seen[3]
+    assert all(words == seen[0] for words in seen)
     alike = 0
     for key, x, words in zip(keys[2000:].tolist(), X[2000:], seen[0], strict=True):
         why = single[key].explain(x)

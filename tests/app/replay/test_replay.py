@@ -108,7 +108,10 @@ OTHER = {
 """Another setting of each, as the replay and as a run are told it."""
 
 
-@pytest.mark.parametrize("how", [*HOW][size(1, 0) :: size(2, 1)])
+FEW = ["table", "keys, models one by one", "clock"]
+
+
+@pytest.mark.parametrize("how", size(FEW, [*HOW]))
 def test_own_settings_give_the_output_and_others_that_of_a_run_of_their_own(
     rng, tmp_path, how
 ) -> None:
@@ -539,6 +542,13 @@ def test_settings_hold_together_and_a_set_is_a_column_of_its_own(rng, tmp_path) 
     assert found["rate_promised"] == 0.01 and found["name"] == "nu default"
 
 
+@pytest.fixture(scope="module")
+def one_state(tmp_path_factory):
+    """A state that is only asked for what is refused."""
+    folder, rng = tmp_path_factory.mktemp("one"), np.random.default_rng(3)
+    return detect(write_rows(folder / "r.csv", rows_of(rng, rows=400)), folder / "was")[0]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -574,9 +584,8 @@ def test_settings_hold_together_and_a_set_is_a_column_of_its_own(rng, tmp_path) 
         ([f"--nu={0.01 + i / 100:.2f}" for i in range(17)], "These are 17 settings"),
     ],
 )
-def test_what_cannot_be_is_refused(rng, tmp_path, words, said) -> None:
-    state, _ = detect(write_rows(tmp_path / "r.csv", rows_of(rng, rows=400)), tmp_path / "was")
-    told = refused(state, *words, code=2)
+def test_what_cannot_be_is_refused(one_state, words, said) -> None:
+    told = refused(one_state, *words, code=2)
     assert said.replace("season=day", "goes by the clock") in told
 
 

@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("click", reason="needs click: pip install onkel[cli]")
 from helpers.runs_of import command, json_lines, onkel, write_rows
+from helpers.sizes import size
 
 from onkel import Detector
 from onkel.alerting import Incident
@@ -19,7 +20,8 @@ from onkel.app.replay.compare import Outcome, described
 from onkel.app.replay.heard import Heard, Known
 from onkel.app.run.inbox import Inbox
 
-ROWS, HALF = 3000, 1500
+ROWS = size(2000, 3000)
+HALF = ROWS // 2
 KEYS = ["a", "b", "c"]
 
 
@@ -119,7 +121,7 @@ SETTINGS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("waiting", [False, True])
+@pytest.mark.parametrize("waiting", size([True], [False, True]))
 def test_each_setting_hears_the_answers_where_it_has_the_alerts(rng, tmp_path, waiting) -> None:
     X = rows_of(rng)
     run = Run(tmp_path, X, "--nu", 0.03)
@@ -160,7 +162,7 @@ def test_each_setting_hears_the_answers_where_it_has_the_alerts(rng, tmp_path, w
 
 def test_with_keys_each_keys_level_follows_its_own_answers(rng, tmp_path) -> None:
     X, keys = rows_of(rng), [KEYS[i] for i in rng.integers(0, 3, ROWS)]
-    run = Run(tmp_path, X, "--key", "who", "--nu", 0.04, keys=keys)
+    run = Run(tmp_path, X, "--key", "who", "--nu", size(0.1, 0.04), keys=keys)
     found = told_of(run.state, "--precision", 0.7, "--nu", 0.02, "--nu", "none")
     own, with_nu, alone = found["settings"]
     assert found["output"] == "same" and own["answers_heard"] == len(run.first) > 20
@@ -195,7 +197,8 @@ def test_a_precision_of_the_run_can_be_taken_back(rng, tmp_path) -> None:
     own, back, more = found["settings"]
     assert found["output"] == "same"
     assert own["answers_heard"] == run.summary["alerts_answered"]
-    assert own["precision_realised"] == run.summary["precision_realised"]
+    realised = run.summary["precision_realised"]
+    assert own["precision_realised"] == pytest.approx(realised, rel=1e-12)
     assert own["precision_promised"] == 0.6 and own["rate_promised"] is None
     alerts, heard, _ = in_plain_calls(X, run.first, nu=0.03)
     assert back["alerts"] == len(alerts) and back["precision_promised"] is None
@@ -245,7 +248,7 @@ def test_answers_of_a_killed_run_are_heard_as_far_as_it_came(rng, tmp_path) -> N
     whole = write_rows(tmp_path / "whole.csv", X).read_text().splitlines(keepends=True)
     path.write_text("".join(whole[: HALF + 1]))
     words = ["detect", path, "--state", state, "-o", out, "--nu", 0.03, "--numbers", "double",
-             "--every", 0, "--block", 64]  # fmt: skip
+             "--every", 0, "--block", size(128, 64)]  # fmt: skip
     assert onkel(*words).exit_code == 0
     said = answers_to(json_lines(out))
     feedback(tmp_path, said)
@@ -283,14 +286,15 @@ def test_answers_that_fit_no_alert_are_told_and_ids_are_numbers(rng, tmp_path) -
 def test_since_leaves_out_answers_to_what_was_before(rng, tmp_path) -> None:
     X = rows_of(rng)
     run = Run(tmp_path, X, "--nu", 0.03)
-    found = told_of(run.state, "--nu", 0.002, "--since", "1000")
-    mine = [answer for id, answer in run.first.items() if int(id) >= 1000]
+    start = HALF - 400
+    found = told_of(run.state, "--nu", 0.002, "--since", start)
+    mine = [answer for id, answer in run.first.items() if int(id) >= start]
     own, one = found["settings"]
     for kind in ("usual", "fault"):
         assert own["answered"][kind]["of"] == own["answered"][kind]["shown"] == mine.count(kind)
         assert one["answered"][kind]["of"] == mine.count(kind) > 0
     assert own["answers_heard"] == len(run.first) > len(mine)
-    assert all(alert["row"] >= 1000 for alert in one["first_missed"])
+    assert all(alert["row"] >= start for alert in one["first_missed"])
 
 
 def test_the_terminal_names_the_missed_faults_first(rng, tmp_path) -> None:

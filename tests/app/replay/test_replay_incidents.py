@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("click", reason="needs click: pip install onkel[cli]")
 from helpers.runs_of import json_lines, onkel, write_rows
+from helpers.sizes import size
 
 from onkel.alerting import Incident
 from onkel.app.replay.alerts import Alert
@@ -61,7 +62,10 @@ HOW = {
 }
 
 
-@pytest.mark.parametrize("kind", HOW)
+FEW = ["rows, no clock", "keys by the clock", "tables by key", "cool-down"]
+
+
+@pytest.mark.parametrize("kind", size(FEW, [*HOW]))
 def test_a_column_has_the_incidents_of_a_run_of_its_own(rows, tmp_path, kind) -> None:
     state, was, told = detect(rows, tmp_path / "was", *HOW[kind])
     _, would, other = detect(rows, tmp_path / "would", *HOW[kind], "--nu", 0.04)
@@ -86,13 +90,14 @@ def test_a_column_has_the_incidents_of_a_run_of_its_own(rows, tmp_path, kind) ->
         counts = [i["alerts"] for i in one["largest_incidents"]]
         assert counts == sorted(counts, reverse=True)
         assert max(line["alerts"] for line in written.values()) <= counts[0]
-    if kind == "keys":
+    if kind in ("keys", "keys by the clock"):
         assert any(i.get("keys", 0) > 5 for i in own["largest_incidents"])
     if kind == "cool-down":
         assert own["held_back"] > 0
         assert "held back" in onkel("replay", state).stdout.splitlines()[2]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("kind", ["rows", "keys"])
 @pytest.mark.parametrize("gap", ["0", "7", "2h"])
 def test_another_gap(rows, tmp_path, kind, gap) -> None:

@@ -107,6 +107,16 @@ def test_the_same_request_twice_keeps_rows_once(one, rng):
     assert told[1]["code"] == "key_reused"
 
 
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory):
+    """A service that is only asked for what is refused: of two rows one is answered."""
+    with served(tmp_path_factory.mktemp("asked") / "s", pending=5000) as found:
+        made(found.client)
+        remember(found.client, [[1, 2], [3, 4]])
+        found.client.ok("POST", "/models/late/learn", {"ids": ["0"], "y": ["b"]})
+        yield found.client
+
+
 @pytest.mark.parametrize(
     ("path", "body", "field", "words"),
     [
@@ -130,15 +140,12 @@ def test_the_same_request_twice_keeps_rows_once(one, rng):
         ("predict?output=probability", {"X": [[1, 2]], "remember": True}, "output", "leave output"),
     ],
 )  # fmt: skip
-def test_bad_requests_change_nothing(one, path, body, field, words):
-    made(one.client)
-    remember(one.client, [[1, 2], [3, 4]])
-    one.client.ok("POST", "/models/late/learn", {"ids": ["0"], "y": ["b"]})
-    before = file_of(one.client)
-    status, error = one.client.refused("POST", f"/models/late/{path}", body)
+def test_bad_requests_change_nothing(asked, path, body, field, words):
+    before = file_of(asked)
+    status, error = asked.refused("POST", f"/models/late/{path}", body)
     told = error["field"] and error["field"].replace("[...]", "[0]")
     assert status == 422 and words in error["message"] and told == field
-    assert file_of(one.client) == before
+    assert file_of(asked) == before
 
 
 @pytest.mark.parametrize(
@@ -154,9 +161,9 @@ def test_bad_requests_change_nothing(one, path, body, field, words):
         ({"pending": 9, "ask": 0.1, "task": None, "kind": "LinearRegressor"}, "ask", "intervals"),
     ],
 )
-def test_models_that_cannot_be(one, body, field, words):
-    wanted = {"name": "late", "task": "classification", **body}
-    status, error = one.client.refused("POST", "/models", wanted)
+def test_models_that_cannot_be(asked, body, field, words):
+    wanted = {"name": "new", "task": "classification", **body}
+    status, error = asked.refused("POST", "/models", wanted)
     assert status == 422 and error["field"] == field and words in error["message"]
 
 

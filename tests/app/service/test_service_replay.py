@@ -127,6 +127,16 @@ def test_rows_of_several_kinds(one, rng) -> None:
     assert not one.engine.slot("m").estimator.__sklearn_is_fitted__()
 
 
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory):
+    """A service whose model is only asked for what is refused."""
+    with served(tmp_path_factory.mktemp("asked") / "s") as found:
+        client, X = found.client, rows(np.random.default_rng(7), 60)
+        client.ok("POST", "/models", {"name": "pump", "kind": "Detector", "parameters": OWN})
+        client.ok("POST", "/models/pump/learn", {"X": X.tolist()})
+        yield client
+
+
 @pytest.mark.parametrize(
     ("more", "field", "said"),
     [
@@ -142,12 +152,9 @@ def test_rows_of_several_kinds(one, rng) -> None:
         ({"y": [1.0]}, None, "y"),
     ],
 )
-def test_refusals_name_the_field(one, rng, more, field, said) -> None:
-    client = one.client
-    client.ok("POST", "/models", {"name": "pump", "kind": "Detector", "parameters": OWN})
-    client.ok("POST", "/models/pump/learn", {"X": rows(rng, 60).tolist()})
+def test_refusals_name_the_field(asked, rng, more, field, said) -> None:
     body = {"X": rows(rng, 20).tolist(), **more}
-    status, error = client.refused("POST", "/models/pump/replay", body)
+    status, error = asked.refused("POST", "/models/pump/replay", body)
     assert status == 422 and said in error["message"], error
     assert field is None or error["field"] == field, error
 
