@@ -54,6 +54,12 @@ class Spill:
         self.at, self.length = np.zeros((2, 0), np.int64)
         self.end = self.live = 0
 
+    def __del__(self) -> None:
+        """Close the file: a fleet ends when nobody has it any more."""
+        file = self.__dict__.get("_file")  # none, where it could not be made
+        if file is not None:
+            file.close()
+
     def _new(self) -> Any:
         try:
             return tempfile.TemporaryFile(prefix="onkel-fleet-", dir=self.folder, buffering=0)

@@ -46,7 +46,8 @@ class Heard:
 
 def share_of(answers: Sequence[str]) -> float | None:
     """Return the share of faults among answers; None where there are none."""
-    return answers.count(FAULT) / len(answers) if answers else None
+    dismissed = sum(answer != FAULT for answer in answers)  # as the detector has it, to the bit
+    return 1.0 - dismissed / len(answers) if answers else None
 
 
 @dataclass(frozen=True)
