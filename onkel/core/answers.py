@@ -36,8 +36,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.density_table import FURTHEST, Count, Level
-from onkel.saved import Saved
+from onkel.core.answer_places import NEAR, STANDS_OUT, WIDER, place_of, sharpness
 
 Array = NDArray[Any]
 
@@ -46,21 +45,12 @@ ROOM = 1000
 """Alerts that can be answered, the last ones, unless something else is asked for."""
 MOST = 128
 """Answers that are kept, of each kind; the oldest go."""
-NEAR, WIDER = 0.5, 0.3
-"""The radius of a place, in spreads, and how much of its own distance is added to it."""
-STANDS_OUT, MORE = 3.0, 1.3
-"""A value so many spreads away stands out; so much further than the alert's own may another be."""
-EVEN = 0.1
-"""In the weights: what a value counts that does not stand out."""
-SELDOM, OUTSIDE = 1000, 0.84
-"""One usual row in so many may be as near to a fault as k = 1/2 (D is a bit more there)."""
 STRONGER = 0.5
 """A fault's kind is at least so far beyond the lowest level."""
 SEEN = 1.0
 """A value begins to stand out so many spreads before it does."""
 ALIKE = 0.5
 """A row as like an answered alert as this is one of its kind."""
-ROWS, STEPS, LATE = range(3)
 EARLY = -1.0
 """In the place of the tie: an alert that its own detector did not raise, being too young."""
 
@@ -399,138 +389,6 @@ class Answers:
             "theta": np.array([self.theta, self.unspent]),
         }  # fmt: skip
 
-    def restored(self, saved: Saved, t: int) -> Self:
-        """Return what a file holds of a model that has learned so many rows."""
-        found: Self = _restored(self, saved, t)
-        saved.finish()
-        return found
-
 
 _RING = ("asked", "asked_at", "said", "asked_count")
 _GIVEN = ("places", "radius", "strength", "born", "of")
-
-
-def place_of(seen: Array, frame: Array, tied: bool) -> tuple[Array, Array]:
-    """Return the place of an alert, [5][3][d], and its radius, [3].
-
-    Where rows are not tied to those before, steps and means are not compared; where something
-    stands out, only that must be alike, and the rest must not stand out.
-    """
-    center, spread = frame
-    there = (spread > 0) & (np.arange(3)[:, None] <= (LATE if tied else ROWS))
-    safe = np.where(there, spread, np.inf)
-    z = np.where(there, (seen - center) / safe, 0.0)
-    z = np.clip(np.nan_to_num(z), -FURTHEST, FURTHEST)
-    out = np.abs(z).max(axis=1, initial=0.0) >= STANDS_OUT
-    compared = out if out.any() else there.any(axis=1)
-    raw = np.where(there, z * z + EVEN, 0.0)
-    total = raw.sum(axis=1, keepdims=True)
-    weight = np.divide(raw, total, out=np.zeros_like(raw), where=total > 0)
-    limit = np.where(there, np.maximum(MORE * np.abs(z), STANDS_OUT), np.inf)
-    radius = np.where(compared, NEAR + WIDER * (weight * np.abs(z)).sum(axis=1), np.inf)
-    places = np.stack([np.where(there, center, 0.0), safe, z, weight, limit])
-    return places, np.append(radius, 1.0)
-
-
-def sharpness(place: Array, radius: Array, usual: Array) -> float:
-    """Return s of a fault: at most one in `SELDOM` of the usual rows is of its kind.
-
-    Means of the last rows are not known of them, and taken to agree.
-    """
-    if len(usual) < 1:
-        return 1.0
-    center, spread, own, weight, limit = place[:, :2]
-    z = (usual - center) / spread
-    apart = (weight * np.abs(z - own)).sum(axis=2) / radius[:2]
-    more = np.maximum((np.abs(z) - limit).max(axis=2), 0.0) / 3
-    far = np.sort((apart + more).max(axis=1))
-    nearest = float(far[min(len(far) // SELDOM, len(far) - 1)])
-    return float(np.clip(OUTSIDE / max(nearest, 1e-9), 1.0, 1e9))
-
-
-def without(plan: Any, state: Any, seen: Array, early: bool = False) -> bool:
-    """Take a row out of what was learned: of those that wait, or of the sample, if it is there.
-
-    It is known by its values and its step, an `early` one by its values alone. Returns whether the
-    sample has changed, so that it must be settled anew.
-    """
-    known = 1 if early else 2
-    _release(state, seen[:known])
-    n = int(state.whole[Count.SIZE])
-    same = (state.raw[:known, :n] == seen[:known, None]).all(axis=(0, 2))
-    gone = np.flatnonzero(same)
-    if not len(gone) or n - len(gone) < plan.young or not state.real[Level.WIDTH] > 0:
-        return False
-    stay = np.flatnonzero(~same)
-    for array, axis in ((state.raw, 1), (state.marks, 0)):
-        kept = np.take(array, stay, axis=axis)
-        np.moveaxis(array, axis, 0)[: len(stay)] = np.moveaxis(kept, axis, 0)
-    state.whole[Count.SIZE] = len(stay)
-    state.sums[:, len(stay) :] = np.inf
-    state.z[:, :, len(stay) :] = 1e9
-    state.raw[:, len(stay) : n] = 0.0
-    state.marks[len(stay) : n] = 0
-    return True
-
-
-def _release(state: Any, seen: Array) -> None:
-    """Take a row (and its step) out of those that wait to be let in."""
-    count = int(state.whole[Count.HELD])
-    order = (state.whole[Count.HELD_FIRST] + np.arange(count)) % len(state.due)
-    held, due = state.held[order], state.due[order]
-    same = (held[:, : seen.size] == seen.ravel()).all(axis=1)
-    left = int(np.count_nonzero(~same))
-    if left == count:
-        return
-    state.held[:left], state.due[:left] = held[~same], due[~same]
-    state.held[left:], state.due[left:] = 0.0, 0
-    state.whole[Count.HELD], state.whole[Count.HELD_FIRST] = left, 0
-
-
-def _restored(blank: Answers, saved: Saved, t: int) -> Any:
-    d, f8 = blank.d, np.float64
-    born = saved.array("born", (None,), np.int64, low=0)
-    n = len(born)
-    places = saved.array("places", (n, 5, 3, d), f8, finite=False)
-    radius = saved.array("radius", (n, 4), f8, finite=False)
-    strength = saved.array("strength", (n,), f8, low=0.0)
-    of = saved.array("of", (n,), np.int64, low=0)
-    asked_at = saved.array("asked_at", (None,), np.int64, low=0)
-    m = len(asked_at)
-    asked = saved.array("asked", (m, 3 * d + 2), f8)
-    said = saved.array("said", (m,), np.uint8)
-    counts = saved.array("counts", (4,), np.int64, low=0).tolist()
-    theta, unspent = saved.array("theta", (2,), f8).tolist()
-    _check(saved, blank, t, (places, radius, strength, born, of, asked_at, said, counts))
-    if (blank.promise is not None and theta > blank.promise.high) or unspent < 0:
-        raise saved.refuse("theta", "is above its highest value")
-    shift = counts[0] % m if 0 < m == blank.room else 0
-    return replace(
-        blank, places=places, radius=radius, strength=strength, born=born, of=of,
-        asked=np.roll(asked, shift, 0), asked_at=np.roll(asked_at, shift),
-        said=np.roll(said, shift), asked_count=np.array(counts[:2], np.int64),
-        answered=counts[2], dismissed=counts[3], theta=theta, unspent=unspent,
-    )  # fmt: skip
-
-
-def _check(saved: Saved, blank: Answers, t: int, held: tuple[Any, ...]) -> None:
-    """Refuse what no run can have left."""
-    places, radius, strength, born, of, asked_at, said, counts = held
-    center, spread, place, weight, limit = np.moveaxis(places, 1, 0)
-    sound = np.isfinite(center).all() and np.isfinite(place).all() and np.isfinite(weight).all()
-    if not sound or not (spread > 0).all() or not (limit > 0).all() or (weight < 0).any():
-        raise saved.refuse("places", "must have spreads and limits above 0")
-    if (
-        not (radius > 0).all()
-        or (strength > 1e6).any()
-        or np.abs(place).max(initial=0.0) > FURTHEST
-    ):
-        raise saved.refuse("radius", "must be above 0, and strengths at most 10^6")
-    bad = int(np.count_nonzero(strength))
-    if max(bad, len(strength) - bad) > MOST or (born > t).any() or (of >= t).any():
-        raise saved.refuse("born", f"must be of rows that were learned, {MOST} of a kind at most")
-    ordered = not np.any(np.diff(asked_at) <= 0) and not (asked_at >= t).any()
-    if len(asked_at) != min(counts[0], blank.room) or not ordered or (said > len(KINDS)).any():
-        raise saved.refuse("asked_at", "must increase, one for each alert that is kept")
-    if not counts[3] <= counts[2] <= counts[0] or counts[1] > t:
-        raise saved.refuse("counts", "must be of alerts, answers and dismissals")

@@ -15,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel import rules
-from onkel.core.answers import KINDS, ROOM, STRONGER, Answers, Promise, without
+from onkel.core.answer_files import restored as restored_answers
+from onkel.core.answers import KINDS, ROOM, STRONGER, Answers, Promise
 from onkel.core.density import DensityState, Plan, run, settle
 from onkel.core.density_table import LARGEST as LARGEST_HELD
 from onkel.core.density_table import Count, Level
 from onkel.core.precedents import Precedent, precedent_of
+from onkel.core.unlearn import without
 from onkel.expansions import Window
 from onkel.inputs import LARGEST
 from onkel.kernels import Laplacian
@@ -281,7 +283,7 @@ class Densities:
         learner.state = restored_state(plan, saved)
         learner.answers = Answers.none(learner.features, memory, promise, kept)
         if answers is not None:
-            learner.answers = learner.answers.restored(answers, learner.t)
+            learner.answers = restored_answers(learner.answers, answers, learner.t)
         return learner
 
     # -- answers -------------------------------------------------------------------------------

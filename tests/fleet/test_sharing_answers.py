@@ -15,9 +15,9 @@ from naive.sharing_answers import AnsweredSharing, Told
 
 import onkel
 from onkel import Detector, Fleet, files
-from onkel.core.answers import without
 from onkel.core.density import settle
 from onkel.core.density_table import Count
+from onkel.core.unlearn import without
 from onkel.fleet.judging import FleetDetect
 from onkel.judge import Rows
 
