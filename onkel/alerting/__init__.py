@@ -11,7 +11,7 @@ array([0, 1, 0, 0, 0, 0, 0, 0, 0, 1])
 [(1, 4, 3), (9, 9, 1)]
 """
 
-from onkel.alerting.grouping import Event, Grouped, Incident, Incidents, incidents
+from onkel.alerting.grouping import Incidents, incidents
 from onkel.alerting.hygiene import (
     CoolDown,
     Episode,
@@ -21,6 +21,7 @@ from onkel.alerting.hygiene import (
     episodes,
     ranks,
 )
+from onkel.alerting.incident import Event, Grouped, Incident
 
 __all__ = [
     "CoolDown",

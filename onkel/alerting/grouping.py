@@ -11,249 +11,23 @@ from __future__ import annotations
 import heapq
 import zlib
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onkel.alerting.crowds import LEAST_ROWS, Key, KnownKeys, is_crowd
 from onkel.alerting.hygiene import flags_of, values_of
+from onkel.alerting.incident import Alert, Event, GivenRows, Grouped, Incident
+from onkel.alerting.ongoing import LatePlaces, Place, Track
 from onkel.clock import ACCEPTED, is_duration, seconds, times_of
 from onkel.params import Accept
 
 Array = NDArray[Any]
 
-FAR = 3.0
-"""A feature drives an alert if it lies so many spreads from its mean, or more."""
-NAMED = 8
-"""Features of one alert that are counted, the farthest first."""
-IDS = 1000
-"""Of an incident's alerts that are kept: the first so many."""
 _MOST = Accept(low=1, high=2**31, whole=True)
-
-
-@dataclass
-class Incident:
-    """Alerts that belong together. Rows are counted from the start of the stream."""
-
-    number: int
-    """In the order in which incidents open, from 1."""
-    key: Key | None = None
-    """Whose it is; None without keys, and of many keys."""
-    wide: bool = False
-    """Whether it is of many keys at once."""
-    start: int = 0
-    """Row of its first alert."""
-    end: int = 0
-    """Row of its last alert so far."""
-    count: int = 0
-    """Number of its alerts."""
-    held_back: int = 0
-    """How many of them a cool-down has held back."""
-    peak: float = np.inf
-    """The lowest value (score, decision or rank) of its alerts: how unusual it became."""
-    peak_at: int = 0
-    """Row of that (the first, if several)."""
-    peak_key: Key | None = None
-    began: float | None = None
-    """Time of its first alert, in seconds, where times are given."""
-    ended: float | None = None
-    """Time of its last alert so far."""
-    stamps: list[Any] = field(default_factory=lambda: [None, None, None])
-    """How the times of the first, the last and the lowest alert were written, where given."""
-    keys: dict[Key, int] = field(default_factory=dict)
-    """Alerts of each key."""
-    far: dict[int, list[float]] = field(default_factory=dict)
-    """By feature: in how many alerts it was far from its mean, and the farthest, in spreads."""
-    ids: list[str] = field(default_factory=list)
-    """Of its first thousand alerts, where they are given."""
-    into: int | None = None
-    """The number of the incident that has taken it in."""
-    open: bool = True
-
-    @property
-    def rows(self) -> int:
-        """From its first alert to its last, both included."""
-        return self.end - self.start + 1
-
-    @property
-    def duration(self) -> float | None:
-        """Seconds from its first alert to its last."""
-        return None if self.began is None or self.ended is None else self.ended - self.began
-
-    def drivers(self, most: int = 5) -> list[tuple[int, int, float]]:
-        """Return the features that drive it, most alerts first.
-
-        Each with the number of alerts in which it was three spreads or more from its mean, and how
-        far at most (with its sign). None is there where no single feature stands out.
-        """
-        found = [(j, int(n), z) for j, (n, z) in self.far.items()]
-        return sorted(found, key=lambda d: (-d[1], -abs(d[2]), d[0]))[:most]
-
-    def add(self, alert: _Alert) -> None:
-        """Take one alert more in."""
-        if not self.count:
-            self.start, self.began, self.stamps[0] = alert.row, alert.time, alert.stamp
-        self.end, self.ended, self.stamps[1] = alert.row, alert.time, alert.stamp
-        self.count += 1
-        self.held_back += not alert.shown
-        if alert.value < self.peak:
-            self.peak, self.peak_at, self.peak_key = alert.value, alert.row, alert.key
-            self.stamps[2] = alert.stamp
-        if alert.key is not None:
-            self.keys[alert.key] = self.keys.get(alert.key, 0) + 1
-        if alert.id is not None and len(self.ids) < IDS:
-            self.ids.append(alert.id)
-        self._drive(((j, 1.0, z) for j, z in alert.far))
-
-    def take_in(self, other: Incident) -> None:
-        """Take the alerts of another incident in."""
-        if not self.count or other.start < self.start:
-            self.start, self.began, self.stamps[0] = other.start, other.began, other.stamps[0]
-        if other.end >= self.end:
-            self.end, self.ended, self.stamps[1] = other.end, other.ended, other.stamps[1]
-        self.count += other.count
-        self.held_back += other.held_back
-        if (other.peak, other.peak_at) < (self.peak, self.peak_at):
-            self.peak, self.peak_at, self.peak_key = other.peak, other.peak_at, other.peak_key
-            self.stamps[2] = other.stamps[2]
-        for key, count in other.keys.items():
-            self.keys[key] = self.keys.get(key, 0) + count
-        self.ids = [*self.ids, *other.ids][:IDS]
-        self._drive(((j, n, z) for j, (n, z) in other.far.items()))
-
-    def _drive(self, far: Iterator[tuple[int, float, float]]) -> None:
-        for j, count, z in far:
-            known, most = self.far.get(j, (0.0, 0.0))
-            self.far[j] = [known + count, z if abs(z) > abs(most) else most]
-
-    def copy(self) -> Incident:
-        """Return the incident as it is now."""
-        return replace(
-            self, stamps=[*self.stamps], keys=dict(self.keys), ids=[*self.ids],
-            far={j: [*held] for j, held in self.far.items()},
-        )  # fmt: skip
-
-    def dump(self) -> dict[str, Any]:
-        """Return everything as JSON knows it."""
-        pairs = {"keys": [*map(list, self.keys.items())], "far": [*map(list, self.far.items())]}
-        return {**vars(self), **pairs}
-
-    @classmethod
-    def restored(cls, saved: dict[str, Any]) -> Incident:
-        """Return what `dump` has described."""
-        own = dict(saved)
-        own["keys"] = {key: count for key, count in own["keys"]}
-        own["far"] = {j: [*held] for j, held in own["far"]}
-        return cls(**own)
-
-
-@dataclass(frozen=True)
-class _Alert:
-    """One alert, and all that an incident wants to know of it."""
-
-    row: int
-    value: float
-    time: float | None
-    key: Key | None
-    shown: bool
-    far: list[tuple[int, float]]
-    stamp: Any
-    id: str | None
-
-
-@dataclass(frozen=True)
-class Event:
-    """Something that happened to an incident, which is told as it was then."""
-
-    what: Literal["opened", "joined", "closed"]
-    """A joined one has become part of one of many keys, whose number is `incident.into`."""
-    incident: Incident
-
-
-@dataclass(frozen=True)
-class Grouped:
-    """What came of some rows."""
-
-    numbers: Array
-    """Of each row's incident; 0 for rows that are no alerts."""
-    events: list[Event]
-    """In their order."""
-    before: list[int]
-    """Of each alert: how many of the events come before it; one that it opens is among them."""
-
-
-class _Place(NamedTuple):
-    """Where a key had an alert, and the number of its incident: less than 0 if that is older."""
-
-    row: int
-    now: float | None
-    key: Key
-    number: int
-
-
-@dataclass
-class _Track:
-    """An incident that is open, and what decides whether it stays so."""
-
-    incident: Incident
-    row: int = -1
-    """Of its last alert, counted from the first row; of many keys: when they were last many."""
-    now: float | None = None
-    """The clock then."""
-    since: int = 0
-    """Rows of its key since then."""
-    until: int = 0
-    """Of many keys: the row after which it closes."""
-
-    def dump(self) -> dict[str, Any]:
-        return {**vars(self), "incident": self.incident.dump()}
-
-    @classmethod
-    def restored(cls, saved: Mapping[str, Any]) -> _Track:
-        return cls(**{**saved, "incident": Incident.restored(saved["incident"])})
-
-
 _REST = ("far", "shown", "rows", "stamps", "ids")
-
-
-@dataclass
-class _Rows:
-    """Rows of one call, checked."""
-
-    flags: Array
-    values: Array
-    time: Array | None
-    keys: Sequence[Key] | None
-    far: Any
-    shown: Array | None
-    rows: Any
-    stamps: Sequence[Any] | None
-    ids: Sequence[Any] | None
-
-    def alert(self, i: int, row: int) -> _Alert:
-        return _Alert(
-            row if self.rows is None else int(self.rows[i]),
-            float(self.values[i]),
-            None if self.time is None else float(self.time[i]),
-            None if self.keys is None else self.keys[i],
-            self.shown is None or bool(self.shown[i]),
-            [] if self.far is None else _farthest(self.far[i]),
-            None if self.stamps is None else self.stamps[i],
-            None if self.ids is None or self.ids[i] is None else str(self.ids[i]),
-        )
-
-
-def _farthest(distances: Any) -> list[tuple[int, float]]:
-    """Return the features of a row that lie far from their means."""
-    if distances is None:
-        return []
-    z = np.nan_to_num(np.asarray(distances, np.float64), nan=0.0, posinf=1e9, neginf=-1e9)
-    at = np.flatnonzero(np.abs(z) >= FAR)
-    first = at[np.argsort(-np.abs(z[at]), kind="stable")][:NAMED]
-    return [(int(j), float(z[j])) for j in first]
 
 
 def gap_of(gap: Any) -> tuple[int | None, float | None]:
@@ -267,47 +41,6 @@ def gap_of(gap: Any) -> tuple[int | None, float | None]:
     raise ValueError(
         f"Incidents: gap must be a whole number of rows, 0 or more, or {ACCEPTED}; got {gap!r}."
     )
-
-
-class _Late:
-    """Places of late, and of how many keys they are."""
-
-    def __init__(self, places: Iterable[_Place] = ()) -> None:
-        self._places: deque[_Place] = deque()
-        self._counts: dict[Key, int] = {}
-        self.extend(places)
-
-    @property
-    def keys(self) -> int:
-        """Number of different keys."""
-        return len(self._counts)
-
-    def append(self, place: _Place) -> None:
-        self._places.append(place)
-        self._counts[place.key] = self._counts.get(place.key, 0) + 1
-
-    def extend(self, places: Iterable[_Place]) -> None:
-        for place in places:
-            self.append(place)
-
-    def popleft(self) -> None:
-        key = self._places.popleft().key
-        self._counts[key] -= 1
-        if not self._counts[key]:
-            del self._counts[key]
-
-    def clear(self) -> None:
-        self._places.clear()
-        self._counts.clear()
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __getitem__(self, at: int) -> _Place:
-        return self._places[at]
-
-    def __iter__(self) -> Iterator[_Place]:
-        return iter(self._places)
 
 
 class Incidents:
@@ -360,15 +93,15 @@ class Incidents:
         self.joined = 0
         """Those."""
         self._now: float | None = None
-        self._open: OrderedDict[Key | None, _Track] = OrderedDict()
+        self._open: OrderedDict[Key | None, Track] = OrderedDict()
         """Of single keys, or of a stream without; whose last alert is oldest comes first."""
         self._known = KnownKeys()
         self._horizon = -1
         """What came after this row counts as at once."""
-        self._begun: deque[_Place] = deque()
+        self._begun: deque[Place] = deque()
         """Where keys began an incident, of late."""
-        self._wide: _Track | None = None
-        self._late = _Late()
+        self._wide: Track | None = None
+        self._late = LatePlaces()
         """Where its alerts were, of late."""
 
     def __len__(self) -> int:
@@ -437,7 +170,7 @@ class Incidents:
                 self._close(self._open.pop(key), events)
         return events
 
-    def _checked(self, alerts: Any, values: Any, time: Any, keys: Any, *rest: Any) -> _Rows:
+    def _checked(self, alerts: Any, values: Any, time: Any, keys: Any, *rest: Any) -> GivenRows:
         flags, numbers = flags_of("Incidents", alerts), values_of("Incidents", values)
         if self._span is not None and time is None:
             raise ValueError("Incidents: the gap is a time span, so that update needs time.")
@@ -450,7 +183,7 @@ class Incidents:
         if self.seen and len(flags) and (keys is None) == (self._known.count > 0):
             raise ValueError("Incidents: either all rows have keys, or none has.")
         times = None if time is None else times_of(time, len(flags))
-        return _Rows(flags, numbers, times, keys, *rest)
+        return GivenRows(flags, numbers, times, keys, *rest)
 
     def _clock(self, time: Array | None) -> list[float] | None:
         """Return the latest time so far, at each row."""
@@ -463,7 +196,7 @@ class Incidents:
 
     # -- without keys ----------------------------------------------------------------------------
 
-    def _alone(self, given: _Rows, found: Grouped) -> None:
+    def _alone(self, given: GivenRows, found: Grouped) -> None:
         """Take rows without keys: only alerts, and the end, are looked at."""
         clock, last, events = (
             self._clock(given.time),
@@ -491,20 +224,20 @@ class Incidents:
         if over:
             self._close(self._open.pop(None), events)
 
-    def _is_past(self, track: _Track, now: float | None) -> bool:
+    def _is_past(self, track: Track, now: float | None) -> bool:
         """Whether its last alert is longer ago than the gap, by the clock."""
         assert now is not None and track.now is not None and self._span is not None
         return now - track.now > self._span
 
     # -- opening and closing ---------------------------------------------------------------------
 
-    def _opened(self, key: Key | None) -> _Track:
+    def _opened(self, key: Key | None) -> Track:
         self.opened += 1
-        found = self._open[key] = _Track(Incident(self.opened, key))
+        found = self._open[key] = Track(Incident(self.opened, key))
         return found
 
     def _add(
-        self, track: _Track, alert: _Alert, row: int, now: float | None, events: list[Event]
+        self, track: Track, alert: Alert, row: int, now: float | None, events: list[Event]
     ) -> int:
         """Give an alert to an incident; one that had none is told to have opened."""
         track.incident.add(alert)
@@ -513,7 +246,7 @@ class Incidents:
             events.append(Event("opened", track.incident.copy()))
         return track.incident.number
 
-    def _close(self, track: _Track, events: list[Event]) -> None:
+    def _close(self, track: Track, events: list[Event]) -> None:
         track.incident.open = False
         events.append(Event("closed", track.incident))
 
@@ -528,12 +261,12 @@ class Incidents:
         self._wide = None
         return [event.incident for event in events]
 
-    def _tracks(self) -> list[_Track]:
+    def _tracks(self) -> list[Track]:
         return [*self._open.values(), *([] if self._wide is None else [self._wide])]
 
     # -- with keys -------------------------------------------------------------------------------
 
-    def _by_key(self, given: _Rows, found: Grouped) -> None:
+    def _by_key(self, given: GivenRows, found: Grouped) -> None:
         clock, flags, first = self._clock(given.time), given.flags.tolist(), self.seen
         events = found.events
         assert given.keys is not None
@@ -574,7 +307,7 @@ class Incidents:
         self._wide = None
         self._late.clear()
 
-    def _alert(self, alert: _Alert, row: int, now: float | None, events: list[Event]) -> int:
+    def _alert(self, alert: Alert, row: int, now: float | None, events: list[Event]) -> int:
         key = alert.key
         assert key is not None
         track = self._open.get(key)
@@ -585,7 +318,7 @@ class Incidents:
             return self._add_wide(alert, row, now, events)
         if begins:
             number = self.opened + 1 if track is None else -track.incident.number
-            self._begun.append(_Place(row, now, key, number))
+            self._begun.append(Place(row, now, key, number))
         track = track or self._opened(key)
         self._open.move_to_end(key)
         if self.most is not None and len(self._open) > self.most:
@@ -602,7 +335,7 @@ class Incidents:
         if not is_crowd(len(there) + 1, n, self.rate):
             return False
         self.opened += 1
-        self._wide = _Track(Incident(self.opened, wide=True))
+        self._wide = Track(Incident(self.opened, wide=True))
         for place in there:
             if place.number > 0:
                 self._take_in(self._open[place.key], events)
@@ -614,7 +347,7 @@ class Incidents:
         track = self._open.get(key)
         return 0 if track is None else track.incident.number
 
-    def _take_in(self, track: _Track, events: list[Event]) -> None:
+    def _take_in(self, track: Track, events: list[Event]) -> None:
         assert self._wide is not None
         one = track.incident
         del self._open[one.key]
@@ -623,7 +356,7 @@ class Incidents:
         self.joined += 1
         events.append(Event("joined", one))
 
-    def _add_wide(self, alert: _Alert, row: int, now: float | None, events: list[Event]) -> int:
+    def _add_wide(self, alert: Alert, row: int, now: float | None, events: list[Event]) -> int:
         """Give an alert to the incident of many keys; it goes on if there are many of late."""
         wide, key = self._wide, alert.key
         assert wide is not None and key is not None and self.rate is not None
@@ -631,14 +364,14 @@ class Incidents:
         wide.incident.add(alert)
         if new:
             events.append(Event("opened", wide.incident.copy()))
-        self._late.append(_Place(row, now, key, 0))
+        self._late.append(Place(row, now, key, 0))
         self._forget(self._late, now)
         if new or is_crowd(self._late.keys, row - self._horizon, self.rate):
             wide.row, wide.now = row, now
             wide.until = row + max(self.gap or 0, 2 * self._known.count)
         return wide.incident.number
 
-    def _forget(self, places: deque[_Place] | _Late, now: float | None) -> None:
+    def _forget(self, places: deque[Place] | LatePlaces, now: float | None) -> None:
         """Leave places out that are not of late any more."""
         span = self._span
         while places and (places[0].row <= self._horizon or (
@@ -662,9 +395,9 @@ class Incidents:
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Become what `dump` has described; the gap and the rate are one's own."""
         try:
-            tracks = [_Track.restored(held) for held in saved["open"]]
-            wide = None if saved["wide"] is None else _Track.restored(saved["wide"])
-            begun, late = ([_Place(*place) for place in saved[n]] for n in ("begun", "late"))
+            tracks = [Track.restored(held) for held in saved["open"]]
+            wide = None if saved["wide"] is None else Track.restored(saved["wide"])
+            begun, late = ([Place(*place) for place in saved[n]] for n in ("begun", "late"))
             known = KnownKeys() if saved["known"] is None else KnownKeys.restored(saved["known"])
             counts = [int(saved[n]) for n in ("seen", "opened", "joined", "horizon")]
             now = None if saved["now"] is None else float(saved["now"])
@@ -673,7 +406,7 @@ class Incidents:
         self.seen, self.opened, self.joined, self._horizon = counts
         self._now, self._known, self._wide = now, known, wide
         self._open = OrderedDict((track.incident.key, track) for track in tracks)
-        self._begun, self._late = deque(begun), _Late(late)
+        self._begun, self._late = deque(begun), LatePlaces(late)
 
 
 def incidents(

@@ -11,6 +11,7 @@
 """
 
 from onkel.late.asking import Asking
-from onkel.late.model import Answered, Late, Said
+from onkel.late.looking import Answered, Said
+from onkel.late.model import Late
 
 __all__ = ["Answered", "Asking", "Late", "Said"]

@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,9 @@ from onkel.estimators import inside
 from onkel.estimators.base import Estimator
 from onkel.estimators.locks import Locked, locked
 from onkel.judge import named, tells_interval
-from onkel.judge.tasks import likeliest
 from onkel.late import filed
 from onkel.late.asking import SHARE, Asking
+from onkel.late.looking import Answered, Looked, Said, look, nothing_known, said_blindly
 from onkel.late.scores import Scores
 from onkel.late.shelf import Shelf
 from onkel.late.waiting import Row, ids_of, no_such
@@ -32,35 +32,6 @@ Array = NDArray[Any]
 KEEP = Accept(low=1, high=2**31, whole=True, hint="It is a number of rows, for example 100_000.")
 WITHIN = Accept(low=1, high=0, none=True, duration=True)
 UNKNOWN = ("error", "skip")
-
-
-class Said(NamedTuple):
-    """What was said of rows that are kept now."""
-
-    ids: list[str]
-    """Under which each row waits for its label."""
-    prediction: Array
-    """Labels, or numbers; None or NaN where nothing is known yet."""
-    probability: Array | None
-    """Of a classifier: of the predicted labels."""
-    interval: Array | None
-    """Of a regressor that has them: low and high."""
-    ask: Array
-    """Which labels would teach most; all False without ``ask=``."""
-
-
-class Answered(NamedTuple):
-    """What had been said of rows whose labels came."""
-
-    ids: list[str]
-    """Those that were learned."""
-    prediction: Array
-    probability: Array | None
-    interval: Array | None
-    rows: Array
-    """How many rows came between each row and its label."""
-    seconds: Array
-    """How long that took; NaN where times are not known."""
 
 
 class Late(Locked):
@@ -233,16 +204,17 @@ class Late(Locked):
         count = len(rows)
         times = self._times(time, count, "predict")
         names = self._ids(ids, count)
-        labels, told, doubt, known, said = self._look(rows)
+        looked = self._look(rows)
         asking = None if self._asking is None else self._asking.copy()
-        ask = np.zeros(count, bool) if asking is None else asking.update(doubt, known)
-        self._keep_rows(names, rows, times, labels, told, ask)
+        asked = np.zeros(count, bool)
+        if asking is not None:
+            asked = asking.update(looked.doubt, looked.known)
+        self._keep_rows(names, rows, times, looked, asked)
         self._asking, self._own = asking, ids is not None if count else self._own
         if self._names is None and not isinstance(rows, (list, Encoded)):
             found = inputs.feature_names(X)
             self._names = None if found is None else [*found]
-        prediction, probability, interval = said
-        return Said(names, prediction, probability, interval, ask)
+        return Said(names, looked.prediction, looked.probability, looked.interval, asked)
 
     def _rows(self, X: Any) -> Any:
         """Return rows as they will be learned, checked."""
@@ -282,52 +254,14 @@ class Late(Locked):
         clock.check_order(times, self._now)
         return times
 
-    def _look(self, rows: Any) -> tuple[Any, Array | None, Array, Array, tuple[Any, ...]]:
-        """Return labels, numbers to keep, doubt, where that is known, and what is told."""
-        count = len(rows)
-        if not count or not self.__sklearn_is_fitted__():
-            nothing = np.full(count, np.nan)
-            known = np.zeros(count, bool)
-            return [None] * count, None, nothing, known, self._nothing(count)
-        X = self._seen(rows)
-        known = np.ones(count, bool)
-        if self.task == "classification":
-            chances = self.estimator.predict_proba(X)
-            labels, p = likeliest(self.estimator.classes_, chances)
-            return labels.tolist(), p[:, None], _doubt(chances), known, (labels, p, None)
-        return self._look_at_numbers(X, known)
-
-    def _look_at_numbers(self, X: Any, known: Array) -> Any:
-        if not tells_interval(self.estimator):
-            values = self.estimator.predict(X)
-            self._flat = values.ndim == 1
-            wide = values.reshape(len(values), -1)
-            return [None] * len(values), wide, np.zeros(len(values)), known, (values, None, None)
-        values, low, high = inside.outlook(self.estimator, X)
-        self._flat = values.ndim == 1
-        parts = [part.reshape(len(values), -1) for part in (values, low, high)]
-        width = (parts[2] - parts[1]).mean(axis=1)
-        doubt = np.zeros(len(values)) if self._asking is None else self._doubt(X, width)
-        interval = np.stack([low, high], axis=-1)
-        told = np.concatenate(parts, axis=1)
-        return [None] * len(values), told, doubt, known, (values, None, interval)
-
-    def _doubt(self, X: Any, width: Array) -> Array:
-        """Return how much of the width of intervals is doubt, that labels could take away.
-
-        Where targets are noisy intervals are wide, and a label teaches little. Members that
-        disagree have not learned enough yet; a model of one setting cannot tell the two apart.
-        """
-        apart = inside.disagreement(self.estimator, X)
-        doubt = width if apart is None else apart / np.maximum(width, np.finfo(float).tiny)
-        return np.nan_to_num(doubt)
-
-    def _nothing(self, count: int) -> tuple[Any, ...]:
-        gaps = np.full(count, np.nan)
-        if self.task == "classification":
-            return np.full(count, None), gaps, None
-        interval = np.full((count, 2), np.nan) if tells_interval(self.estimator) else None
-        return gaps, None, interval
+    def _look(self, rows: Any) -> Looked:
+        """Return what is said of rows, and how much their labels would teach."""
+        if not len(rows) or not self.__sklearn_is_fitted__():
+            return nothing_known(self.estimator, len(rows))
+        found = look(self.estimator, self._seen(rows), self._asking is not None)
+        if self.task == "regression":
+            self._flat = found.prediction.ndim == 1
+        return found
 
     def _seen(self, rows: Any) -> Any:
         """Return rows as the estimator takes them: with names in its first call."""
@@ -336,14 +270,13 @@ class Late(Locked):
     # -- keeping -------------------------------------------------------------------------------
 
     def _keep_rows(
-        self, ids: list[str], rows: Any, times: Array, labels: list[Any], told: Array | None,
-        ask: Array,
-    ) -> None:  # fmt: skip
+        self, ids: list[str], rows: Any, times: Array, looked: Looked, ask: Array
+    ) -> None:
         """Keep rows, one after another; the oldest expire on the way. All of it, or nothing."""
         gone: list[Row] = []
         begun = self._shelf.rows is not None
-        places = self._shelf.put(rows, told) if ids else []
-        each = zip(ids, times.tolist(), ask.tolist(), labels, places, strict=True)
+        places = self._shelf.put(rows, looked.told) if ids else []
+        each = zip(ids, times.tolist(), ask.tolist(), looked.labels, places, strict=True)
         try:
             for i, (id, time, asked, label, place) in enumerate(each):
                 gone += self._too_old(time)
@@ -507,7 +440,7 @@ class Late(Locked):
 
     def _score(self, found: list[Row], answered: Answered, y: Array) -> None:
         """Count labels against what had been said."""
-        blind = _blind(answered)
+        blind = said_blindly(answered)
         scores = replace(self._scores)
         each = zip(found, answered.rows.tolist(), answered.seconds.tolist(), blind, strict=True)
         for row, rows, seconds, unseen in each:
@@ -643,20 +576,3 @@ class Late(Locked):
 
 ROW_BYTES = 400
 """What a row that waits takes beside its numbers, about: its id, and what was said."""
-
-
-def _doubt(chances: Array) -> Array:
-    """Return how little the likeliest class is ahead of the next, in [0, 1]."""
-    if chances.shape[1] < 2:
-        return np.zeros(len(chances))
-    two = np.partition(chances, -2, axis=1)[:, -2:]
-    return 1.0 - (two[:, 1] - two[:, 0])
-
-
-def _blind(answered: Answered) -> list[bool]:
-    """Return which rows had been predicted before anything was known."""
-    if answered.prediction.dtype == object:
-        return [label is None for label in answered.prediction.tolist()]
-    values = answered.prediction
-    found: list[bool] = np.isnan(values if values.ndim == 1 else values[:, 0]).tolist()
-    return found

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from naive import alerting as naive
 
 from onkel.alerting import Incidents, crowds, episodes, incidents
-from onkel.alerting.grouping import Incident
+from onkel.alerting.incident import Incident
 
 flags = st.lists(st.booleans(), max_size=40)
 cuts = st.lists(st.integers(0, 200), max_size=4)
