@@ -186,6 +186,15 @@ def _brief(incident: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in incident.items() if name != "alert_ids"}
 
 
+def _strip(incident: dict[str, Any]) -> tuple[int, int, int, bool]:
+    """Return what a chart draws: number, first and last row, whether it is drawn unasked.
+
+    Those of several alerts are; with keys those of many keys at once.
+    """
+    several = incident["wide"] if "keys" in incident else incident["alerts"] > 1
+    return incident["incident"], incident["start_row"], incident["end_row"], bool(several)
+
+
 def _belongs(alert: Mapping[str, Any], number: int, ids: set[str]) -> bool:
     """Whether an alert is of an incident: also one that has joined it later."""
     whose = "" if alert.get("key") is None else f"{alert['key']}:"
@@ -248,7 +257,7 @@ class Board:
                 stream.told += 1
 
     def show_incidents(self, model: str, incidents: list[dict[str, Any]]) -> None:
-        """Show incidents, newest first: as :class:`onkel.app.run.incidents.Grouping` tells them."""
+        """Show incidents, newest first: those that ``app.run.incidents.Grouping`` knows."""
         with self._guard:
             stream = self._streams.get(model)
             if stream is not None and incidents != stream.incidents:
@@ -358,4 +367,5 @@ class Board:
             if stream.told != told:
                 found["alerts"], found["kept"] = [*stream.alerts][-SENT:], len(stream.alerts)
                 found["incidents"] = [_brief(one) for one in stream.incidents[:SENT]]
+                found["strips"] = [_strip(one) for one in stream.incidents]
             return found

@@ -114,7 +114,7 @@ class Folder:
         if counters.grouping:
             grouping = Grouping(settings, [])
             grouping.restore(counters.grouping)
-            self.board.show_incidents(self.name, grouping.newest())
+            self.board.show_incidents(self.name, grouping.known())
 
     def take(self, some: list[tuple[str, str]]) -> None:
         """Put answers where the run finds them, as ``onkel feedback``; show that they wait."""

@@ -68,7 +68,7 @@ class Live:
         if task == "novelty" and columns:
             self._alerts(block, columns, session.settings.hears_answers)
         if session.grouping is not None:
-            self.board.show_incidents(self.name, session.grouping.newest())
+            self.board.show_incidents(self.name, session.grouping.known())
 
     def take(self, some: list[tuple[str, str]]) -> None:
         """Hand answers to the run; from any thread. Raises a Problem that says why not."""

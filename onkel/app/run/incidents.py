@@ -165,10 +165,11 @@ class Grouping:
         self.moments.update(X[done:])
         return far
 
-    def newest(self, most: int = 50) -> list[dict[str, Any]]:
-        """Return the newest incidents that are known, open ones first."""
-        over = sorted(self.latest, key=lambda one: -one["incident"])
-        return [*(self._drawn(one) for one in self.groups.newest(most)), *over][:most]
+    def known(self, most: int = 50) -> list[dict[str, Any]]:
+        """Return the incidents that are known: so many open ones, and those over; newest first."""
+        over = {one["incident"]: one for one in (*self.latest, *self.largest)}
+        still = [self._drawn(one) for one in self.groups.newest(most)]
+        return [*still, *(over[number] for number in sorted(over, reverse=True))]
 
     def still(self, start: int, count: int) -> list[dict[str, Any]]:
         """Return so many of the incidents that are open, the newest first, from a place on."""

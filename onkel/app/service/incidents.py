@@ -100,9 +100,9 @@ class ModelIncidents:
         """How many there were, without those that another has taken in."""
         return 0 if self.grouping is None else self.grouping.groups.count
 
-    def newest(self) -> list[dict[str, Any]]:
-        """Return the newest incidents, those first that are open, as a page shows them."""
-        return [] if self.grouping is None else self.grouping.newest()
+    def known(self) -> list[dict[str, Any]]:
+        """Return the incidents that are known, those first that are open, as a page shows them."""
+        return [] if self.grouping is None else self.grouping.known()
 
     def unfinished(self) -> list[dict[str, Any]]:
         """Return what is told of those that are open where the model goes."""

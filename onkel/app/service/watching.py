@@ -133,7 +133,7 @@ class Watch:
         if slot.incidents is None or slot.gone:
             return
         try:
-            self.board.show_incidents(slot.spec.name, slot.incidents.newest())
+            self.board.show_incidents(slot.spec.name, slot.incidents.known())
         except Exception as error:
             self.trouble = f"{type(error).__name__}: {error}"
 

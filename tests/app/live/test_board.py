@@ -135,12 +135,28 @@ def test_an_incident_is_told_with_its_alerts(rng):
     keys, numbers = ["a", "b", "a", "c"], [1, 2, 3, None]
     for i, (key, number) in enumerate(zip(keys, numbers, strict=True)):
         board.tell("m", [{"t": i, "key": key, "incident": number, "id": f"{key}:{i}"}])
-    told = [{"incident": 3, "alert_ids": ["b:1", "a:2"]}, {"incident": 1, "alert_ids": ["a:0"]}]
+    wide = {"incident": 3, "start_row": 1, "end_row": 2, "keys": 2, "wide": True}
+    one = {"incident": 1, "start_row": 0, "end_row": 0, "keys": 1, "wide": False}
+    told = [{**wide, "alert_ids": ["b:1", "a:2"]}, {**one, "alert_ids": ["a:0"]}]
     board.show_incidents("m", told)
-    assert board.changes("m")["incidents"] == [{"incident": 3}, {"incident": 1}]
+    assert board.changes("m")["incidents"] == [wide, one]
     found = board.incident("m", 3)
     assert found["incident"] == told[0] and [a["t"] for a in found["alerts"]] == [2, 1]
     assert board.incident("m", 2) is None and board.incident("n", 3) is None
+
+
+def test_a_chart_has_all_incidents_and_a_list_the_latest():
+    """However many there are: each that is known is drawn, fifty are listed."""
+    board = Board()
+    board.begin("m", "novelty")
+    told = [
+        {"incident": n, "start_row": 10 * n, "end_row": 10 * n + n % 2, "alerts": 1 + n % 2}
+        for n in range(200, 0, -1)
+    ]
+    board.show_incidents("m", told)
+    found = board.changes("m")
+    assert [one["incident"] for one in found["incidents"]] == list(range(200, 150, -1))
+    assert found["strips"] == [(n, 10 * n, 10 * n + n % 2, n % 2 == 1) for n in range(200, 0, -1)]
 
 
 def test_ids_of_keys_that_are_only_numbers_are_no_matter_of_chance():

@@ -235,7 +235,7 @@ def test_a_restart_has_the_same_bytes(tmp_path, rng, stream, kind, how, monkeypa
             again = Engine(tmp_path / f"copy{i}", snapshot_seconds=1e6)
             assert again.replayed == 0 and kept(again) == kept(engine)
             again.close()
-    assert len(engine.slot("pump").incidents.newest()) > 8
+    assert len(engine.slot("pump").incidents.known()) > 8
     engine.close()
     names = {path.suffix for path in (tmp_path / "state" / "models").iterdir()}
     assert names == {".model", ".incidents"} | ({".log"} if how == "tail" else set())
@@ -257,9 +257,9 @@ def test_a_state_from_before_goes_on_with_new_ones(tmp_path, rng, stream) -> Non
     db.execute("UPDATE meta SET value = ? WHERE name = 'check'", (check,))
     db.close()
     engine = Engine(tmp_path / "state", snapshot_seconds=1e6)
-    assert engine.troubles() == [] and engine.slot("pump").incidents.newest() == []
+    assert engine.troubles() == [] and engine.slot("pump").incidents.known() == []
     learn(engine, stream, slice(600, ROWS), "plain")
-    found = engine.slot("pump").incidents.newest()
+    found = engine.slot("pump").incidents.known()
     assert len(found) > 3 and min(one["start_row"] for one in found) >= 600
     engine.close()
 
@@ -280,7 +280,7 @@ def test_a_damaged_file_sets_its_model_aside(tmp_path, stream, damage) -> None:
     engine = Engine(tmp_path / "state")
     (words,) = engine.troubles()
     assert "'pump' is set aside" in words and path.name in words
-    assert len(engine.slot("other").incidents.newest()) > 0
+    assert len(engine.slot("other").incidents.known()) > 0
     engine.close()
     path.write_bytes(data)
     engine = Engine(tmp_path / "state")

@@ -180,7 +180,7 @@ const Alerts = (() => {
     if (card.hidden) return;
     const total = numbers.incidents ?? list.length, open = list.filter((one) => one.state === "open").length;
     $("incidents-words").textContent = `${count(Math.max(total, list.length), "incident")}${open ? `, ${Page.number(numbers.incidents_open ?? open)} open` : ""}. `
-      + "Alerts that belong together are one.";
+      + "Alerts that belong together are one." + (total > list.length ? ` The latest ${list.length} are listed.` : "");
     $("incidents").replaceChildren(...list.slice(0, many).map((one) => unfolding(one, found.t)));
     $("incidents-more").hidden = list.length <= many;
   }

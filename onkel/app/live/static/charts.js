@@ -152,15 +152,14 @@ const Charts = (() => {
     incidents(known);
   }
 
-  /* Incidents of several alerts as strips behind the scores; with keys those of many keys at once. */
+  /* Incidents as strips behind the scores: [number, first row, last row, whether it is drawn unasked]. */
   function incidents(list) {
     known = list;
     if (!strips) return;
     const first = sources.length && sources[0].data.t.length ? sources[0].data.t[0] : 0;
-    const wide = (one) => one.keys === undefined ? one.alerts > 1 : one.wide;
-    const shown = list.filter((one) => (wide(one) || marked.includes(one.incident)) && one.end_row + 1 >= first);
-    strips.data = {x0: shown.map((one) => Math.max(one.start_row + 1, first)), x1: shown.map((one) => one.end_row + 2),
-      alpha: shown.map((one) => marked.includes(one.incident) ? 0.85 : 0.3)};
+    const shown = list.filter(([number, , end, several]) => (several || marked.includes(number)) && end + 1 >= first);
+    strips.data = {x0: shown.map(([, start]) => Math.max(start + 1, first)), x1: shown.map(([, , end]) => end + 2),
+      alpha: shown.map(([number]) => marked.includes(number) ? 0.85 : 0.3)};
     const named = document.querySelector("#score-legend .strip");
     if (named) named.parentElement.hidden = !shown.length;
   }

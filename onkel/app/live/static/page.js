@@ -188,7 +188,7 @@
     if (found.alerts && found.told !== seen) {
       seen = found.told;
       Alerts.show(found);
-      Charts.incidents(found.incidents || []);
+      Charts.incidents(found.strips || []);
       announce(found.alerts);
     }
   }
@@ -196,7 +196,7 @@
   /* -- the stream --------------------------------------------------------------------------- */
 
   function take(found) {
-    if (latest && !found.alerts) for (const name of ["alerts", "kept", "incidents"]) found[name] = latest[name];
+    if (latest && !found.alerts) for (const name of ["alerts", "kept", "incidents", "strips"]) found[name] = latest[name];
     if (latest && latest.epoch !== found.epoch) { task = ""; waiting = []; } // all buckets are others
     latest = found;
     waiting = [...waiting, ...found.buckets].slice(-800);
