@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 import time
 from pathlib import Path
@@ -20,28 +19,11 @@ from helpers.sizes import LONG, WHY_NOT
 if not LONG:
     pytest.skip(WHY_NOT, allow_module_level=True)
 pytest.importorskip("bokeh", reason="needs Bokeh: pip install onkel[serve]")
-pytest.importorskip("playwright", reason="needs playwright: pip install onkel[test-all]")
-
-from playwright.sync_api import sync_playwright
 
 from onkel.app.live.board import Block, Board
 from onkel.app.live.page import Dashboard
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 NAMES = ["temperature", "pressure", "flow"]
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs a Chromium on the path")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as player:
-        opened = player.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")
