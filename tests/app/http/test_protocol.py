@@ -309,8 +309,8 @@ def test_downloads_hold_few_copies(tmp_path, wide, monkeypatch):
     with served(tmp_path, seconds=1.0) as one, ExitStack() as held:
         assert one.client.send("PUT", "/models/wide/file", wide, FILE)[0] == 201
         for _ in range(4):
-            held.enter_context(slow_reader(one.url))
-        time.sleep(0.5)
+            reader = held.enter_context(slow_reader(one.url))
+            assert reader.recv(12) == b"HTTP/1.1 200"  # it is being sent
         status, told, data = one.client.send("GET", "/models/wide/file")
         assert status == 503 and told["retry-after"] == "1"
         assert json.loads(data)["error"]["code"] == "busy"
