@@ -233,8 +233,10 @@ class Machine(Metric):
     def remember(self, g: float) -> None:
         """A joined score into the history; once that is full, by chance and in another's place.
 
-        The chance n / min(t / 4, 0.4 memory) keeps a sample of the last rows, not of all.
+        The chance n / min(t / 4, 0.4 memory) keeps a sample of the last rows, not of all. There is
+        one zero, so that equal scores are the same bits in whatever order they are ranked.
         """
+        g += 0.0
         whole, s = self.whole, self.s
         n, at = int(whole[Count.HISTORY]), int(whole[Count.HISTORY_AT])
         if n == self.plan.history:

@@ -64,6 +64,26 @@ def test_a_loaded_fleet_goes_on(name, dtype, rng, tmp_path):
     assert files.dumps(again) == files.dumps(fleet)
 
 
+@pytest.mark.parametrize(
+    "name, share", [("Detector", False), ("Detector", True), ("NoveltyDetector", False)]
+)
+def test_a_fleet_of_odd_streams_is_read_back(name, share, rng):
+    """What is on and off, steps, repeats or never changes: ties, and zeros of either sign."""
+    n = 700
+    steps = np.repeat(rng.normal(size=n // 70), 70)
+    every = {"steps": steps, "repeats": np.arange(n) % 3, "constant": np.ones(n)}
+    for i in range(40):
+        on = np.repeat(rng.random(n // 7) < 0.15, 7)
+        every[f"on and off {i}"] = np.where(on, rng.exponential(size=n), 0.0)
+    fleet = Fleet(Detector(nu=0.01) if name == "Detector" else KINDS[name], share=share)
+    keys = [key for _ in range(n) for key in every]
+    X = np.stack([*every.values()], axis=1).reshape(-1, 1)
+    for start in range(0, len(X), 3000):
+        fleet.partial_fit(keys[start : start + 3000], X[start : start + 3000])
+        data = files.dumps(fleet)
+        assert files.dumps(files.loads(data)) == data
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_a_single_row_may_be_the_first_after_a_file(name, rng):
     fleet = learned(KINDS[name], rng, 60)

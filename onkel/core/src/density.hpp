@@ -333,6 +333,7 @@ struct Machine : Metric {
 
   // A joined score into the history; once that is full, by chance and in another's place.
   void remember(double joined) {
+    joined += 0.0;  // there is one zero: equal scores are the same bits, whatever order ranked has
     int64_t &n = whole(onkel::kCountHistory), &at = whole(onkel::kCountHistoryAt);
     if (n == plan.history) {
       const double seen =

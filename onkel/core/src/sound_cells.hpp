@@ -151,6 +151,7 @@ inline bool DensityCells::sound(Byte* cell) const {
       !sound_recent(at.recent, h.recent_room, h.recent_at, h.recent_count, recent))
     return false;
   const int64_t told = at.s.whole[kCountHistory];  // what was ranked is ranked again
+  for (int64_t i = 0; i < told; ++i) at.s.history[i] += 0.0;
   std::copy_n(at.s.history, told, at.s.ranked);
   std::sort(at.s.ranked, at.s.ranked + told);
   return true;
