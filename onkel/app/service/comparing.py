@@ -179,17 +179,15 @@ def _parts(count: int) -> list[slice]:
 
 def anew(model: Any, changed: Mapping[str, Any], path: str, memory: int) -> Any:
     """Return a model with the parameters of another, some of them changed; it knows nothing."""
-    if fleets.is_fleet(model):
-        inner = anew(model.estimator, changed, path, memory)
-        return Fleet(inner, share=model.share, memory=memory)
-    kind = type(model)
+    single = model.estimator if fleets.is_fleet(model) else model
+    kind = type(single)
     given = values_of(kind.__name__, changed, path)
     try:
-        made = kind(**{**model.get_params(deep=False), **given})
+        made = kind(**{**single.get_params(deep=False), **given})
         made.check_params()
+        return Fleet(made, share=model.share, memory=memory) if single is not model else made
     except REFUSALS as error:
         raise Problem(422, "bad_parameters", str(error)[:2000], path) from error
-    return made
 
 
 def named(changed: Mapping[str, Any]) -> str:
