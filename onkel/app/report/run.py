@@ -19,6 +19,7 @@ from onkel.app.report.figures import BLUE, INK, SKY, Drawing, empty, legend_list
 from onkel.app.report.scores import scores, shaded
 from onkel.app.report.style import STYLE, opening
 from onkel.app.run import lost
+from onkel.app.run.answering import UNKNOWN
 from onkel.app.run.keys import view_of
 from onkel.app.run.progress import told
 from onkel.app.run.session import Session
@@ -126,7 +127,15 @@ def _tiles(session: Session) -> str:
 
 
 def _split(words: str) -> tuple[str, str]:
-    """Return the first number of a phrase, and the rest."""
+    """Return the first number of a phrase, and the rest; a dash where it is not known yet.
+
+    Examples
+    --------
+    >>> _split("precision 0.75 (promised 0.8)"), _split("precision not known yet (promised 0.8)")
+    (('0.75', 'precision (promised 0.8)'), ('–', 'precision (promised 0.8; not known yet)'))
+    """
+    if UNKNOWN in words:
+        return "–", words.replace(f" {UNKNOWN}", "").replace(")", f"; {UNKNOWN})")
     parts = words.split(" ")
     at = next(i for i, part in enumerate(parts) if part[:1].isdigit())
     return parts[at], " ".join(parts[:at] + parts[at + 1 :])

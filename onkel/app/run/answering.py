@@ -18,6 +18,8 @@ EVERY = 0.1
 """Seconds between two looks for answers."""
 SHOWN = ("alerts_answered", "precision_promised", "precision_realised")
 """What a page shows of answers."""
+UNKNOWN = "not known yet"
+"""What stands for a precision before any answer."""
 FIRST = 3
 """So many refused answers are told with the reason."""
 
@@ -279,6 +281,6 @@ def in_words(summary: dict[str, Any]) -> list[str]:
     promised = summary.get("precision_promised")
     if promised is not None:
         realised = summary["precision_realised"]
-        shown = "not known yet" if realised is None else f"{realised:.3g}"
+        shown = UNKNOWN if realised is None else f"{realised:.3g}"
         words.append(f"precision {shown} (promised {promised:.3g})")
     return words

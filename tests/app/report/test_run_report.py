@@ -109,6 +109,13 @@ def test_what_a_cool_down_has_held_back_is_no_alert_that_is_missing(rng, tmp_pat
     assert f"Its alerts, newest first. A cool-down has held back {one['held_back']}." in page
 
 
+def test_a_precision_is_not_known_before_any_answer(rng, tmp_path) -> None:
+    page = page_of(tmp_path, rng.normal(size=(300, 2)), "--precision", "0.8")
+    tiles = re.findall(r"<div><b>([^<]*)</b><span>([^<]*)</span></div>", page)
+    assert ("–", "precision (promised 0.8; not known yet)") in tiles
+    assert [a for a, _ in tiles if not re.fullmatch(r"–|[\d,.]+", a)] == []
+
+
 def test_settings_have_the_names_of_their_options(rng, tmp_path) -> None:
     X = rng.normal(size=(400, 2))
     page = page_of(tmp_path, X, "--numbers", "double", "--precision", 0.8)
