@@ -143,6 +143,8 @@ class Session:
         if self.sinks.output.position == 0 and begins:
             self.sinks.output.write(header(self.fields, self.settings.output_format))
         try:
+            if isinstance(self.models, Models):
+                self.models.wake()
             self.hear()
             with contextlib.closing(self._blocks()) as blocks:
                 for block in blocks:

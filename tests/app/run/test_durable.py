@@ -18,7 +18,7 @@ import pytest
 
 pytest.importorskip("click", reason="needs click: pip install onkel[cli]")
 from helpers.dying import POINTS
-from helpers.runs_of import begin, carry_out, command, json_lines, write_rows
+from helpers.runs_of import begin, carry_out, command, json_lines, onkel, write_rows
 from helpers.sizes import size
 
 from onkel.app.errors import OutputProblem, StateProblem
@@ -212,6 +212,20 @@ def test_a_finished_run_goes_on_when_the_file_has_grown(rows, uncut, tmp_path) -
     assert half and [line["row"] for line in found] == sorted({line["row"] for line in found})
     told = json.loads(carry_out("inspect", tmp_path / "s", "--json").stdout)
     assert told["rows"] == ROWS and told["position"]["offset"] == len(text)
+
+
+@pytest.mark.parametrize("words", [("detect", "--ignore", "y"), ("classify", "--target", "y")])
+def test_a_run_that_finds_nothing_more_to_read_tells_what_the_one_before_told(
+    rng, tmp_path, words
+) -> None:
+    X = rng.normal(size=(300, 2))
+    path = write_rows(tmp_path / "rows.csv", X, y=np.where(X[:, 0] > 0, "up", "down"))
+    run = [words[0], path, *words[1:], "--state", tmp_path / "s", "-o", tmp_path / "out"]
+    first, again = (json.loads(onkel(*run, "--json").stdout) for _ in range(2))
+    assert first == again and {"alerts_waiting", "in_words"} & first.keys()
+    before = onkel("inspect", tmp_path / "s", "--json").stdout
+    assert again.get("in_words", "") in onkel(*run).stderr
+    assert onkel("inspect", tmp_path / "s", "--json").stdout == before  # it wrote nothing
 
 
 def test_a_polite_kill_commits_and_says_so(rows, uncut, tmp_path) -> None:
