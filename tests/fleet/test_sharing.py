@@ -83,6 +83,27 @@ def test_a_new_key_alerts_at_the_promised_rate_and_finds_faults(rng):
     assert shared[late & fault].mean() > 0.3  # none without sharing, before its warm-up is over
 
 
+def test_the_rank_of_a_young_keys_row_is_among_the_scores_of_its_own_detector(rng):
+    keys, _, X, _ = plants(rng, 12, 70)
+    X[500::50] += 9.0
+    fleet = Fleet(ESTIMATOR, share=True)
+    found, own = judged(fleet, keys, X, [400, 1, 37]), {}
+
+    def rank(score, before):
+        latest = before[-ESTIMATOR.recent :]
+        return (1 + sum(s <= score for s in latest)) / (1 + len(latest))
+
+    for key, x, told in zip(keys.tolist(), X, found, strict=True):
+        det, before = own.setdefault(key, (copy.copy(ESTIMATOR), []))
+        score = det.predict_then_learn(x[None], output="score")[0]
+        assert told[3] == rank(score, before)
+        before.append(score)
+    alert = found[:, 2] > 0
+    assert alert.any() and not np.allclose(found[alert, 3], np.exp(found[alert, 0]))
+    expected = rank(det.score_samples(X[-1:])[0], before)
+    assert fleet.predict([key, "new"], X[[-1, -1]], "rank").tolist() == [expected, 1.0]
+
+
 def test_a_key_that_is_not_known_is_one_of_the_fleet(rng):
     keys, _, X, _ = plants(rng, 100, 100, d=2)
     fleet = Fleet(ESTIMATOR, share=True).partial_fit(keys, X)

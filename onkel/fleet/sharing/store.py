@@ -141,7 +141,10 @@ class Shared:
     def _followed(
         self, own: Verdicts, fleet: Array, live: Array, ready: Array, ears: dict[int, Ear]
     ) -> None:
-        """Let young rows be ranked among those of their age."""
+        """Let young rows be ranked among those of their age.
+
+        Their `rank` stays that of their own score among the key's: others' are no scores of its.
+        """
         bands, surprise = self.bands.of(own.age), -_joined(own, fleet)
         for i in np.flatnonzero((own.age < self.young) & ready).tolist():
             band, g = self.bands.each[bands[i]], float(surprise[i])
@@ -149,9 +152,8 @@ class Shared:
                 own.score[i], own.limit[i], own.alert[i] = band.follow(g, ears.get(i))
             else:
                 _look(own, i, band, g, ears.get(i))
-            own.rank[i] = np.exp(own.score[i])
         early = (own.age < self.young) & ~ready
-        own.score[early], own.alert[early], own.rank[early] = 0.0, False, 1.0
+        own.score[early], own.alert[early] = 0.0, False
         old = (own.age >= self.young) & live
         self.grown += [np.count_nonzero(old), np.count_nonzero(old & own.alert)]
 
@@ -168,7 +170,7 @@ class Shared:
         ears = self._ears(known, X, own.age, young)
         for i in np.flatnonzero(young).tolist():
             _look(own, i, self.bands.each[bands[i]], float(surprise[i]), ears.get(i))
-            own.rank[i] = np.exp(own.score[i])
+        own.rank[np.isnan(own.rank)] = 1.0  # of a key that is not known there are no scores
         return own.answer(asked, tells_p=True)
 
     def _nobody(self) -> int:
