@@ -129,9 +129,9 @@ def _numbers(row: Array, z: Array, usual: Usual, names: Sequence[str] | None) ->
 
 
 def _number(j: int, row: Array, z: Array, usual: Usual, names: Sequence[str] | None) -> str:
-    name, value = name_of(names, j), float(row[j])
+    name, value = name_of(names, j), as_read(float(row[j]))
     if np.isinf(z[j]):
-        return f"{name} {value:.9g} where {float(usual.mean[j]):.9g} was usual"
+        return f"{name} {value:.9g} where {as_read(float(usual.mean[j])):.9g} was usual"
     shown = written(value, float(np.sqrt(usual.variance[j])))
     return f"{name} {shown} is {_side(z[j])} its mean"
 
@@ -156,7 +156,7 @@ def _pair(
     row: Array, usual: Usual, names: Sequence[str] | None, i: int, j: int, left: float
 ) -> str:
     a, b = (
-        f"{name_of(names, k)} {written(float(row[k]), float(np.sqrt(usual.variance[k])))}"
+        f"{name_of(names, k)} {written(as_read(float(row[k])), float(np.sqrt(usual.variance[k])))}"
         for k in (i, j)
     )
     return (
@@ -200,6 +200,23 @@ def _side(z: float) -> str:
 def name_of(names: Sequence[str] | None, j: int) -> str:
     """Return what a feature is called."""
     return f"feature {j}" if names is None else str(names[j])
+
+
+def as_read(value: float) -> float:
+    """Return a number of single precision by the fewest digits that give it; others as they are.
+
+    Rows are doubles here, and what was read as 0.071429 would be told as 0.0714289993.
+
+    Examples
+    --------
+    >>> as_read(float(np.float32(0.071429))), as_read(1 / 3), as_read(123456792.0)
+    (0.071429, 0.3333333333333333, 123456792.0)
+    """
+    with np.errstate(over="ignore"):
+        single = np.float32(value)
+    if float(single) != value or float(f"{value:.9g}") == value or value == int(value):
+        return value
+    return float(str(single))
 
 
 def written(value: float, spread: float) -> str:

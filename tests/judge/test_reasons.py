@@ -12,8 +12,9 @@ import pytest
 from helpers.reasons import all_true, false_in, kind_of
 from helpers.sizes import size
 
-from onkel import Detector, NoveltyDetector, files, kernels, rules
+from onkel import Detector, Fleet, NoveltyDetector, files, kernels, rules
 from onkel.columns import raw_of
+from onkel.fleet.judging import FleetDetect
 from onkel.judge import Rows, answer, judge_of
 from onkel.judge.brief import Usual, in_brief
 
@@ -203,6 +204,26 @@ def test_what_never_changed_is_said_so():
     assert in_brief([0.5, 5.0], usual, ["a", "b"]) == "b 5 where 2 was usual."
     assert in_brief([2.04, 2.0], usual, ["a", "b"]).startswith("The row as a whole")  # 2.0 spreads
     assert in_brief([2.06, 2.0], usual, ["a", "b"]) == "a 2.06 is 2.1 spreads above its mean."
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_digits_of_single_precision_are_those_that_were_read(rng, keyed):
+    X, read, usual = rng.normal(size=(301, 2)), f"{rng.uniform(1, 9):.6f}", "0.077381"
+    X[:, 1], X[300, 1] = float(usual), float(read)
+    X = X.astype(np.float32)
+    assert f"{X[0, 1]:.9g}" != usual
+    if keyed:
+        judge = FleetDetect(NAMES[:2])
+        why = judge(Fleet(Detector()), ["k"] * 301, Rows(X)).columns()["why"][300]
+    else:
+        why = reasons(Detector(), X, [301], explain=0, names=NAMES[:2])[300]
+    assert f"n1 {read} where {usual} was usual" in why
+
+
+def test_digits_of_double_precision_are_nine():
+    third, usual = 1 / 3, Usual(np.array([0.1]), np.zeros(1))
+    for value, told in ((third, "0.333333333"), (123456792.0, "123456792"), (1e300, "1e+300")):
+        assert in_brief([value], usual, ["a"]) == f"a {told} where 0.1 was usual."
 
 
 def test_the_reader_of_reasons_knows_what_is_wrong():
