@@ -27,7 +27,7 @@ from onkel.params import Accept
 Array = NDArray[Any]
 
 _MOST = Accept(low=1, high=2**31, whole=True)
-_REST = ("far", "shown", "rows", "stamps", "ids")
+_REST = ("far", "shown", "rows", "stamps", "ids", "by_answer")
 
 
 def gap_of(gap: Any) -> tuple[int | None, float | None]:
@@ -128,6 +128,7 @@ class Incidents:
     def update(
         self, alerts: Any, values: Any, time: Any = None, keys: Any = None, *, far: Any = None,
         shown: Any = None, rows: Any = None, stamps: Any = None, ids: Any = None,
+        by_answer: Any = None,
     ) -> Grouped:  # fmt: skip
         """Take the next rows; return their incidents, and what happened.
 
@@ -146,8 +147,10 @@ class Incidents:
             Whether a cool-down lets each alert be shown.
         rows, stamps, ids : lists, optional
             What rows, times and alerts are called, where that is not their number.
+        by_answer : array, optional
+            Whether each alert is one only since one like it was answered as a fault.
         """
-        given = self._checked(alerts, values, time, keys, far, shown, rows, stamps, ids)
+        given = self._checked(alerts, values, time, keys, far, shown, rows, stamps, ids, by_answer)
         found = Grouped(np.zeros(len(given.flags), np.int64), [], [])
         if len(given.flags):
             (self._alone if given.keys is None else self._by_key)(given, found)

@@ -39,6 +39,8 @@ class Incident:
     """Number of its alerts."""
     held_back: int = 0
     """How many of them a cool-down has held back."""
+    by_answer: int = 0
+    """How many of them are alerts only since one like them was answered as a fault."""
     peak: float = np.inf
     """The lowest value (score, decision or rank) of its alerts: how unusual it became."""
     peak_at: int = 0
@@ -86,6 +88,7 @@ class Incident:
         self.end, self.ended, self.stamps[1] = alert.row, alert.time, alert.stamp
         self.count += 1
         self.held_back += not alert.shown
+        self.by_answer += alert.by_answer
         if alert.value < self.peak:
             self.peak, self.peak_at, self.peak_key = alert.value, alert.row, alert.key
             self.stamps[2] = alert.stamp
@@ -103,6 +106,7 @@ class Incident:
             self.end, self.ended, self.stamps[1] = other.end, other.ended, other.stamps[1]
         self.count += other.count
         self.held_back += other.held_back
+        self.by_answer += other.by_answer
         if (other.peak, other.peak_at) < (self.peak, self.peak_at):
             self.peak, self.peak_at, self.peak_key = other.peak, other.peak_at, other.peak_key
             self.stamps[2] = other.stamps[2]
@@ -149,6 +153,7 @@ class Alert:
     far: list[tuple[int, float]]
     stamp: Any
     id: str | None
+    by_answer: bool
 
 
 @dataclass(frozen=True)
@@ -185,6 +190,7 @@ class GivenRows:
     rows: Any
     stamps: Sequence[Any] | None
     ids: Sequence[Any] | None
+    by_answer: Array | None
 
     def alert(self, i: int, row: int) -> Alert:
         return Alert(
@@ -196,6 +202,7 @@ class GivenRows:
             [] if self.far is None else farthest(self.far[i]),
             None if self.stamps is None else self.stamps[i],
             None if self.ids is None or self.ids[i] is None else str(self.ids[i]),
+            self.by_answer is not None and bool(self.by_answer[i]),
         )
 
 

@@ -288,6 +288,21 @@ class AlertExplanation(Explanation):
         about = "about " if self.method == "gradient" else ""
         return f" ({if_}: {about}{self.otherwise(score)})"
 
+    @property
+    def sentence(self) -> str:
+        """The outcome, and what did most, in words.
+
+        Of a row that is an alert, or none, for an answer alone, how unusual it is by itself is
+        said, and not what the answer has made of that.
+        """
+        if self.precedent is None or not self.precedent.decided:
+            return super().sentence
+        return f"{self.word()}{self.reason()}."
+
+    def word(self) -> str:
+        """Whether it is an alert, in words."""
+        return "Alert" if self.alert else "No alert (warming up)" if self.warming else "No alert"
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain lists, dicts, numbers and strings: what is named, too."""
         own = {"cause": self.cause if self.alert else None, "named": [f.name for f in self.named]}
@@ -295,14 +310,12 @@ class AlertExplanation(Explanation):
 
     def outcome(self) -> str:
         """The outcome in words."""
-        word = "Alert" if self.alert else "No alert (warming up)" if self.warming else "No alert"
         side = "below" if self.score < self.threshold else "not below"
         percent = f"{100 * self.rank:.{3 if self.rank >= 0.1 else 2}g}"
         place = f" ({percent} % of the last {self.recent} were as low)"
-        return (
-            f"{word}: score {number(self.score)} {side} the threshold {number(self.threshold)}"
-            + (place if self.recent else "")
-        )
+        score, threshold = number(self.score), number(self.threshold)
+        words = f"{self.word()}: score {score} {side} the threshold {threshold}"
+        return words + (place if self.recent else "")
 
     def otherwise(self, score: float) -> str:
         """What another score would have meant, in words."""
@@ -325,8 +338,8 @@ class RarityExplanation(AlertExplanation):
 
     def outcome(self) -> str:
         """The outcome in words."""
-        word = "Alert" if self.alert else "No alert (warming up)" if self.warming else "No alert"
-        return f"{word}: {one_in(self.score)} is as unusual (alerts from {one_in(self.threshold)})"
+        level = one_in(self.threshold)
+        return f"{self.word()}: {one_in(self.score)} is as unusual (alerts from {level})"
 
     def otherwise(self, score: float) -> str:
         """What another score would have meant, in words."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from onkel.fleet.fleet import Fleet
 from onkel.fleet.outputs import Verdicts
-from onkel.judge import UNKNOWN, Columns, Rows, Usual, after_answers, in_brief
+from onkel.judge import UNKNOWN, Columns, Rows, Usual, after_answers, in_brief, own_scores
 
 Array = NDArray[Any]
 
@@ -77,6 +77,13 @@ class FleetDetected:
         if self.judge.rarity:
             columns["p"] = np.exp(found.score)
         return {**columns, "why": self._why()} if self.judge.reasons else columns
+
+    @property
+    def own(self) -> Array:
+        """Of alerts that are such for an answer alone: log p had nothing been answered, or NaN."""
+        alert, known = self.verdicts.alert, self.verdicts.precedents.items()
+        found = {i: like.score for i, like in known if like.decided and alert[i]}
+        return own_scores(len(alert), found)
 
     def _why(self) -> list[str | None]:
         found = self.reasons()

@@ -7,7 +7,7 @@ doors make lines, JSON or frames.
 
 from onkel.judge.answers import OUTPUTS, Answer, answer, predict, predicted
 from onkel.judge.brief import UNKNOWN, Usual, briefly, in_brief
-from onkel.judge.marks import Marks, marks_of_labels, marks_of_numbers
+from onkel.judge.marks import Marks, marks_of_labels, marks_of_numbers, own_scores
 from onkel.judge.ranks import ranks_at
 from onkel.judge.reasons import after_answers, reason_of
 from onkel.judge.rows import Halted, NamedRows, Rows, named
@@ -45,6 +45,7 @@ __all__ = [
     "marks_of_labels",
     "marks_of_numbers",
     "named",
+    "own_scores",
     "predict",
     "predicted",
     "ranks_at",

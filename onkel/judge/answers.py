@@ -11,7 +11,7 @@ from onkel.alerting import RecentScores
 from onkel.estimators import inside
 from onkel.estimators.detector import ranks_before
 from onkel.inputs import weights_of
-from onkel.judge.marks import Marks, marks_of_labels, marks_of_numbers
+from onkel.judge.marks import Marks, marks_of_labels, marks_of_numbers, own_scores
 from onkel.judge.ranks import ranks_at
 from onkel.judge.reasons import Asked
 from onkel.judge.rows import NamedRows, Rows
@@ -118,6 +118,7 @@ def _novelty(model: Any, X: Any, output: str, explain: float, how: dict[str, Any
     marks = Marks(score, limit, alert)
     if asked is not None:
         marks.why = lambda: _why(asked, score, limit, alert)
+        marks.own = own_scores(len(score), asked.by_answer)
     if ranked:  # which rows are alerts does not hang on the question
         live = weights_of(how.get("sample_weight"), len(score)) > 0
         before = known or RecentScores(model.recent_.size)

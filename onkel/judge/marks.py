@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,24 @@ class Marks:
     """Of detectors with keys: means and variances before each row, [rows][2][features]."""
     why: Callable[[], dict[int, Any]] | None = None
     """Of a detector, where it was asked: the reasons of its alerts, by row."""
+    own: Array | None = None
+    """Of a detector whose alerts are answered: :func:`own_scores`."""
+
+
+def own_scores(rows: int, by_answer: Mapping[int, float]) -> Array:
+    """Return log p had nothing been answered, of rows that are alerts for an answer alone.
+
+    NaN of all others, whose score is their own.
+
+    Examples
+    --------
+    >>> own_scores(3, {1: -0.5})
+    array([ nan, -0.5,  nan])
+    """
+    found = np.full(rows, np.nan)
+    for i, score in by_answer.items():
+        found[i] = score
+    return found
 
 
 def marks_of_labels(found: Sequence[Any], target: Sequence[Any]) -> Marks:

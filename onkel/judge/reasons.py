@@ -77,12 +77,14 @@ class Heard:
         The rows of the call.
     names : sequence of str, optional
         Of the features.
-    first : float
-        So many alerts of the model are explained, and then every 500th.
+    first : float, optional
+        So many alerts of the model are explained, and then every 500th; None: no reasons.
     """
 
-    def __init__(self, model: Any, X: Any, names: Names, first: float) -> None:
+    def __init__(self, model: Any, X: Any, names: Names, first: float | None) -> None:
         self.model, self.X, self.names, self.first = model, X, names, first
+        self.by_answer: dict[int, float] = {}
+        """Of alerts that are such for an answer alone: log p had nothing been answered."""
         self.told: dict[int, str | AlertExplanation | partial[str]] = {}
         """Of each alert a reason, or what makes words of it when they are asked for."""
         self._tally = _tally_of(model, X)
@@ -91,36 +93,35 @@ class Heard:
     def __call__(self, i: int, learner: Any) -> None:
         """Note why row i raises an alert."""
         tally = self._counted_to(i)
-        if is_explained(learner.count(Count.ALERTS), self.first):
+        if self.first is not None and is_explained(learner.count(Count.ALERTS), self.first):
             model = inside.at_alert(self.model, learner, tally, self.names)
-            self.told[i] = reason_of(model, self.X[i])
+            self.told[i] = found = reason_of(model, self.X[i])
+            like = found.precedent
         else:
-            self.told[i] = self._briefly(i, learner, tally)
+            like = self._like(i, learner, tally)
+            if self.first is not None:
+                words = self._briefly(i, learner, tally)
+                self.told[i] = words if like is None else after_answers(like, _said(words))
+        if like is not None and like.decided:
+            self.by_answer[i] = like.score
+
+    def _like(self, i: int, learner: Any, tally: Tally | None) -> Precedent | None:
+        """Return the answered alert that a row is like, if there is one."""
+        if not len(learner.answers.born):
+            return None
+        return inside.precedent(inside.at_alert(self.model, learner, tally, self.names), self.X[i])
 
     def _briefly(self, i: int, learner: Any, tally: Tally | None) -> str | partial[str]:
-        """Return a few words, or what makes them when they are asked for."""
-        if len(learner.answers.born):
-            return self._beside_answers(i, learner, tally)
+        """Return a few words on the row itself, or what makes them when they are asked for."""
         if tally is not None:
             return table_in_brief(self.X[i], learner.moments, tally)
         row = learner.filled(self.X[i : i + 1])[0]
         said = partial(in_brief, row, Usual.of_densities(learner, row), self.names)
         return said if len(row) <= NARROW else said()
 
-    def _beside_answers(self, i: int, learner: Any, tally: Tally | None) -> str:
-        """Return a few words on a row that may be like an alert that was answered."""
-        if tally is None:
-            row = learner.filled(self.X[i : i + 1])[0]
-            words = in_brief(row, Usual.of_densities(learner, row), self.names)
-        else:
-            words = table_in_brief(self.X[i], learner.moments, tally)
-        model = inside.at_alert(self.model, learner, tally, self.names)
-        return after_answers(inside.precedent(model, self.X[i]), words)
-
     def reason(self, i: int) -> str | AlertExplanation:
         """Return why row i raised an alert."""
-        told = self.told.get(i, UNKNOWN)
-        return told() if isinstance(told, partial) else told
+        return _said(self.told.get(i, UNKNOWN))
 
     def _counted_to(self, i: int) -> Tally | None:
         """Return how often values had come before row i."""
@@ -135,6 +136,11 @@ def _tally_of(model: Any, X: Any) -> Tally | None:
     if not isinstance(X, Encoded):
         return None
     return model.tally_ or Tally(X.plan)
+
+
+def _said(words: Any) -> Any:
+    """Return a reason that may have to be made yet."""
+    return words() if isinstance(words, partial) else words
 
 
 def after_answers(found: Precedent | None, words: str, *nothing: str) -> str:
@@ -259,7 +265,8 @@ class Asked:
     """Why the rows of one call raise alerts, of any detector."""
 
     heard: Heard | None
-    """Who notes it on the way, of a detector that tells."""
+    """Who notes it on the way, of a detector that tells; where no reasons are asked for, which of
+    its alerts are such for an answer alone."""
     followed: Followed | None
     """Who finds it afterwards, of others."""
     recent: RecentScores
@@ -273,11 +280,25 @@ class Asked:
         """Return it for a model that is about to learn rows; `first` is None: no reasons."""
         known = model.__sklearn_is_fitted__()
         recent = model.recent_.copy() if known else RecentScores(model.recent)
+        if inside.tells_alerts(model) and (
+            first is not None or (known and inside.was_answered(model))
+        ):
+            return cls(Heard(model, rows.whole(), names, first), None, recent)
         if first is None:
             return cls(None, None, recent)
-        if inside.tells_alerts(model):
-            return cls(Heard(model, rows.whole(), names, first), None, recent)
         return cls(None, Followed.begin(model, rows, names, first, weight), recent)
+
+    @property
+    def tells(self) -> bool:
+        """Whether there are reasons."""
+        return self.followed is not None or (
+            self.heard is not None and self.heard.first is not None
+        )
+
+    @property
+    def by_answer(self) -> dict[int, float]:
+        """Of alerts that are such for an answer alone: log p had nothing been answered."""
+        return {} if self.heard is None else self.heard.by_answer
 
     def found(self, score: Array, limit: Array, alert: Array, rank: Array) -> dict[int, Any]:
         """Return the reasons of alerts by row, in words or as explanations."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from onkel.estimators import inside
 from onkel.estimators.regressor import BaseRegressor
 from onkel.inputs import RefusedRow
+from onkel.judge.marks import own_scores
 from onkel.judge.ranks import ranks_at
 from onkel.judge.reasons import Asked, Heard
 from onkel.judge.rows import Halted, Rows, named
@@ -135,6 +136,11 @@ class Detected:
             found["p"] = np.exp(self.score)
         return found | ({"why": self._why(rank)} if "why" in self.judge.fields() else {})
 
+    @property
+    def own(self) -> Array:
+        """Of alerts that are such for an answer alone: log p had nothing been answered, or NaN."""
+        return own_scores(len(self.score), self.asked.by_answer)
+
     def _ranks(self) -> Array:
         recent = self.asked.recent
         if self.judge.rank_all:
@@ -146,7 +152,7 @@ class Detected:
     def _why(self, rank: Array) -> list[str | None]:
         """Return why each alert was one, in words; None of other rows."""
         why: list[str | None] = [None] * len(self.score)
-        if self.asked.heard is None and self.asked.followed is None:
+        if not self.asked.tells:
             return why
         for i, reason in self.asked.found(self.score, self.limit, self.alert, rank).items():
             why[i] = reason if isinstance(reason, str) else reason.sentence

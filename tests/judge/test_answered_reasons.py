@@ -80,6 +80,30 @@ def test_cuts_do_not_matter(rng, explain):
         assert told(copy.copy(model), X, cuts, explain) == whole
 
 
+@pytest.mark.parametrize("explain", [EVERY, 0, None])
+def test_what_is_an_alert_for_an_answer_alone_keeps_its_own_rarity(rng, explain):
+    """Also where no reasons are asked for, and whatever the cuts."""
+    model, X = watched(rng)
+    truth, twin = [], copy.copy(model)
+    for x in X:
+        why = twin.explain(x)
+        like = why.precedent
+        only = why.alert and like is not None and like.decided
+        truth.append(like.score if only else np.nan)
+        if only:  # what is said first is not what the answer has made of the row
+            assert why.sentence.startswith(f"Alert, like alert {like.id}, which was answered as a")
+        twin.learn_one(x)
+    for cut in (len(X), 64, 1):
+        own, found = copy.copy(model), []
+        judge = judge_of(own, None, 0 if explain is None else explain, brief=explain is not None)
+        for start in range(0, len(X), cut):
+            seen = judge(own, Rows(X[start : start + cut]))
+            assert ("why" in seen.columns()) == (explain is not None)
+            found += seen.own.tolist()
+        np.testing.assert_allclose(found, truth, rtol=1e-9)
+    assert np.count_nonzero(~np.isnan(truth)) > 3
+
+
 def test_a_row_that_was_hushed_says_so(rng):
     model, _ = watched(rng)
     why = model.explain([0.0, 9.0, 0.0])
@@ -148,9 +172,14 @@ def test_keys_say_what_their_own_models_know(rng, kept, monkeypatch):
             found += judge(own, keys[part].tolist(), Rows(X[part])).columns()["why"]
         seen.append(found)
     assert all(words == seen[0] for words in seen)
-    alike = 0
-    for key, x, words in zip(keys[2000:].tolist(), X[2000:], seen[0], strict=True):
+    own, alike = judge(copy.copy(fleet), keys[2000:].tolist(), Rows(X[2000:])).own, 0
+    for key, x, words, of_itself in zip(keys[2000:].tolist(), X[2000:], seen[0], own, strict=True):
         why = single[key].explain(x)
+        like = why.precedent
+        if why.alert and like is not None and like.decided:
+            assert np.isclose(of_itself, like.score, rtol=1e-9)
+        else:
+            assert np.isnan(of_itself)
         assert (words is not None) == why.alert
         if why.alert and why.precedent is not None:
             assert key == "pump" and f"ike alert {why.precedent.id}, which" in words

@@ -10,6 +10,7 @@ import numpy as np
 from onkel.app.report.scores import told_of
 from onkel.app.report.tables import AT_ONCE, gap_words, section
 from onkel.app.run.counters import LATEST
+from onkel.app.run.incidents import far
 from onkel.app.run.session import Session
 from onkel.explain import one_in
 
@@ -97,7 +98,7 @@ def _several(one: Told, most: int) -> str:
 
 
 def _signed(spreads: float) -> str:
-    return f"{'+' if spreads > 0 else '−'}{abs(spreads):.3g}"
+    return f"{'+' if spreads > 0 else '−'}{far(spreads)}"
 
 
 def _span(one: Told, session: Session) -> str:

@@ -173,7 +173,7 @@ class Alerts(Counting):
             columns = self.counted(found.columns(), block)
             ages = before + np.arange(len(block.rows))
             return {**columns, "alert_id": alert_ids(columns["alert"], ages, block.keys),
-                    "shown": shown, **seen}  # fmt: skip
+                    "own": found.own, "shown": shown, **seen}  # fmt: skip
 
         return finish
 

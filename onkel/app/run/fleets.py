@@ -181,7 +181,8 @@ class FleetAlerts(Alerts):
             p = columns.get("p", verdicts.rank)
             self.ranking.update(block.keys, p, verdicts.alert, block.X, found.usual)
             ids = alert_ids(verdicts.alert, verdicts.age, block.keys)
-            more = {"alert_id": ids, "far": far_of(block.X, verdicts.alert, found.usual)}
+            far = far_of(block.X, verdicts.alert, found.usual)
+            more = {"alert_id": ids, "far": far, "own": found.own}
             return {**self.counted(columns, block), **more, "shown": shown}
 
         return finish

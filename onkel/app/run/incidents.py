@@ -109,9 +109,10 @@ class Grouping:
         far = columns.get("far")
         if block.keys is None:
             far = self._far(columns.pop("seen", block.X), alert)
+        by_answer = ~np.isnan(_own(columns, len(alert)))
         found = self.groups.update(
             alert, self._values(columns, alert), block.time, block.keys, far=far, shown=shown,
-            rows=block.rows, stamps=block.stamps, ids=columns.get("alert_id"),
+            rows=block.rows, stamps=block.stamps, ids=columns.get("alert_id"), by_answer=by_answer,
         )  # fmt: skip
         self._note(found.events)
         numbers = [number or None for number in found.numbers.tolist()]
@@ -143,10 +144,11 @@ class Grouping:
         return {**self.told(one), **more}
 
     def _values(self, columns: dict[str, Any], alert: Array) -> Array:
-        """Return how low rows are: log p, or how far below the threshold."""
+        """Return how low rows are by themselves: log p, or how far below the threshold."""
         if not alert.any():
             return np.zeros(len(alert))
-        score = np.asarray(columns["score"], float)
+        score, own = np.asarray(columns["score"], float), _own(columns, len(alert))
+        score = np.where(np.isnan(own), score, own)
         if not self._tells_p:
             score = score - np.asarray(columns["threshold"], float)
         return np.where(alert, np.nan_to_num(score), 0.0)
@@ -196,7 +198,10 @@ class Grouping:
         timed = any(stamp is not None for stamp in one.stamps)
         if timed:
             found |= {"start": one.stamps[0], "end": one.stamps[1], "seconds": one.duration}
-        found |= {"alerts": one.count, "held_back": one.held_back, "peak_row": one.peak_at}
+        found |= {"alerts": one.count, "held_back": one.held_back}
+        if one.by_answer:
+            found["by_answer"] = one.by_answer
+        found["peak_row"] = one.peak_at
         if timed:
             found["peak_time"] = one.stamps[2]
         if one.key is not None:
@@ -219,7 +224,8 @@ class Grouping:
     def _words(self, one: Incident) -> str:
         if one.into is not None:
             return f"It is part of incident {one.into}, of many keys at once."
-        return f"{_extent(one)}{self._peak(one)}. {self._driven(one)}".rstrip()
+        like = _by_answer(one)
+        return f"{_extent(one)}{self._peak(one)}. {like}{self._driven(one)}".rstrip()
 
     def _peak(self, one: Incident) -> str:
         if not self._tells_p:
@@ -232,7 +238,7 @@ class Grouping:
         if not self.features:
             return ""  # the reasons of its alerts may name some
         parts = [
-            f"{self.features[j]} {'up to ' * (count > 1)}{abs(z):.3g} spreads "
+            f"{self.features[j]} {'up to ' * (count > 1)}{far(z)} spreads "
             f"{'above' if z > 0 else 'below'} its mean{_in_alerts(count, one.count)}"
             for j, count, z in one.drivers(3)
         ]
@@ -263,6 +269,12 @@ class Grouping:
 
 def _moments(columns: int) -> Moments:
     return Moments(columns, HORIZON, float(np.finfo(float).eps), gaps=True, steady=True)
+
+
+def _own(columns: dict[str, Any], rows: int) -> Array:
+    """Return log p had nothing been answered, of rows that are alerts for an answer alone."""
+    own = columns.get("own")
+    return np.full(rows, np.nan) if own is None else np.asarray(own, float)
 
 
 def _extent(one: Incident) -> str:
@@ -299,6 +311,30 @@ def span(duration: float) -> str:
         if duration >= size:
             return f"{duration / size:.3g} {unit}{'s' * (duration != size)}"
     return f"{duration:.3g} second{'s' * (duration != 1.0)}"
+
+
+def _by_answer(one: Incident) -> str:
+    """Return how many of its alerts are such for an answer alone, as a sentence."""
+    if not one.by_answer:
+        return ""
+    if one.count == 1:
+        return "It is an alert only since one like it was answered as a fault. "
+    if one.by_answer == 1:
+        return "One of them is an alert only since one like it was answered as a fault. "
+    which = "All" if one.by_answer == one.count else f"{one.by_answer:,}"
+    return f"{which} of them are alerts only since some like them were answered as faults. "
+
+
+def far(spreads: float) -> str:
+    """Return how far something is from its mean, in spreads, without its sign.
+
+    Examples
+    --------
+    >>> far(-9.8912), far(1682.91), far(4.0e12)
+    ('9.89', '1,683', '4e+12')
+    """
+    size = abs(spreads)
+    return f"{size:,.0f}" if 1e3 <= size < 1e9 else f"{size:.3g}"
 
 
 def _in_alerts(count: int, of: int) -> str:

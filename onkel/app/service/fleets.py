@@ -95,7 +95,7 @@ def _novelty(
     rare = np.exp(found.score) if tells_p else found.rank
     rows = Rows(np.asarray(X.X if isinstance(X, NamedRows) else X))
     told = FleetDetected(FleetDetect(names), rows, found, usual)
-    marks = Marks(found.score, found.limit, found.alert, rare, usual, told.reasons)
+    marks = Marks(found.score, found.limit, found.alert, rare, usual, told.reasons, told.own)
     beside: dict[str, Any] = {} if output != "prediction" else {"p": rare}
     if feedback.hears(fleet):
         live, age = entry.sample_weight, found.age

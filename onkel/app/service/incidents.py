@@ -201,6 +201,7 @@ def _columns(marks: Marks, numbers: Array, ids: list[str | None] | None) -> dict
     """Return what a grouping wants to know of rows."""
     found: dict[str, Any] = {
         "alert": marks.mark, "score": marks.value, "threshold": marks.limit, "alert_id": ids,
+        "own": marks.own,
     }  # fmt: skip
     if marks.usual is not None and len(marks.usual):
         found["far"] = far_of(numbers, marks.mark, marks.usual)

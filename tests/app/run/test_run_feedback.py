@@ -81,6 +81,42 @@ def pins(folder):
         return db.execute("SELECT row, id, answer FROM answers ORDER BY number").fetchall()
 
 
+def test_an_incident_of_what_is_like_a_fault_says_so(rng, tmp_path):
+    """How rare it is by itself; not how rare an answer has made it."""
+    X = rng.normal(size=(2600, 3)) * np.where(np.arange(2600) > 1000, 3.0, 1.0)[:, None]
+    X[1000::40] = [4.0, -4.0, 4.0] + 0.1 * rng.normal(size=(40, 3))
+    X[1801::40, 2] += 60.0  # beside some of them something that is one by itself
+    more = ["--incidents", tmp_path / "inc", "--incident-gap", 1, "--warmup", 1000]
+    path = write_rows(tmp_path / "rows.csv", X[:1001])
+    assert run(tmp_path, path, *more).exit_code == 0
+    (alert,) = json_lines(tmp_path / "out")
+    assert onkel("feedback", tmp_path / "s", alert["alert_id"], "fault").exit_code == 0
+    with open(path, "a") as file:
+        file.write(lines_of(X[1001:]))
+    assert run(tmp_path, path, *more).exit_code == 0
+    found = {line["row"]: line for line in json_lines(tmp_path / "out")}
+    closed = [one for one in json_lines(tmp_path / "inc") if one["state"] == "closed"]
+    of_themselves, singles, mixed = 0, 0, 0
+    for one in closed:
+        inside = [found[row] for row in range(one["start_row"], one["end_row"] + 1)]
+        alike = [
+            a for a in inside if "no alert without that" in a["why"] or "had nothing" in a["why"]
+        ]
+        assert one.get("by_answer", 0) == len(alike)
+        if not alike:
+            assert one["peak_p"] == min(a["p"] for a in inside)
+            of_themselves += 1
+        elif len(inside) == 1:
+            assert one["peak_p"] > 2 * inside[0]["p"]
+            assert "It is an alert only since one like it was answered as a fault." in one["words"]
+            singles += 1
+        elif len(alike) == 1 and one["start_row"] % 40 == 0:
+            assert one["peak_row"] == one["start_row"] + 1
+            assert "One of them is an alert only since one like it" in one["words"]
+            mixed += 1
+    assert min(of_themselves, singles, mixed) > 3, (of_themselves, singles, mixed)
+
+
 def first_part(folder, X, end=1001, *more):
     """A run over the first rows, whose last is an alert."""
     path = write_rows(folder / "rows.csv", X[:end])
