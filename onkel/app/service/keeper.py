@@ -91,6 +91,7 @@ class Keeper:
         last = time.monotonic()
         while not self._stop.wait(0.5):
             self.state.archive.tick()
+            self.models.watch.catch_up(self.models.in_use())
             waited = time.monotonic() - last
             late = waited >= self._seconds and self._something()
             if not late and self.state.log.size < self._most:

@@ -6,6 +6,8 @@ Why a row raised an alert is said by the model as it was just before it learned 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -62,6 +64,8 @@ class Watched:
         self.names = names_bytes(names)
         """They count as the model's, for which there is a limit."""
         self.numbers = Budget(PERIOD)
+        self.behind = False
+        """Whether rows came since numbers were asked for."""
         self.ranking: Ranking | None = None
         """Of a model with keys: how they are doing, since the service started."""
         self.view: FleetView | None = None
@@ -128,6 +132,34 @@ class Watch:
         except Exception as error:
             self.trouble = f"{type(error).__name__}: {error}"
 
+    def catch_up(self, slots: Iterable[Slot]) -> None:
+        """Have the numbers of models that have become quiet asked for once more."""
+        now = time.monotonic()
+        for slot in slots:
+            watched = self._watched.get(slot.spec.id)
+            if watched is None or not watched.behind or slot.waiting:
+                continue
+            if watched.numbers.due(now):
+                watched.behind = False
+                slot.ask(partial(self._refresh, slot, watched))
+
+    def _refresh(self, slot: Slot, watched: Watched) -> None:
+        if slot.gone:
+            return
+        try:
+            found = self._asked(slot, watched) | _counted(slot)
+            self.board.publish(slot.spec.name, Block(slot.estimator.task, 0, numbers=found))
+        except Exception as error:
+            self.trouble = f"{type(error).__name__}: {error}"
+
+    def _asked(self, slot: Slot, watched: Watched) -> dict[str, Any]:
+        """Return a model's numbers as they are now, and note what that cost."""
+        began = time.monotonic()
+        found = self._numbers(slot, watched, slot.estimator.diagnostics_)
+        watched.numbers.spent(began, time.monotonic() - began)
+        watched.behind = False
+        return found
+
     def _incidents(self, slot: Slot) -> None:
         """Show the newest incidents of a detector."""
         if slot.incidents is None or slot.gone:
@@ -150,7 +182,7 @@ class Watch:
     def _publish(
         self, slot: Slot, watched: Watched, entry: Entry, rows: Any, judged: Marks, ids: Any
     ) -> None:  # fmt: skip
-        now, est = time.monotonic(), slot.estimator
+        est = slot.estimator
         X, names = tables.drawn(rows, slot.spec.features)
         if watched.ranking is not None:
             self._publish_keys(slot, watched, entry, X, names, judged, ids)
@@ -158,9 +190,9 @@ class Watch:
         numbers: dict[str, Any] = {"t": est.t_, "terms": est.n_terms_, **_kind(est)}
         if slot.weights:
             numbers["weights"] = est.weights_.round(3).tolist()
-        if watched.numbers.due(now):
-            numbers = self._numbers(slot, watched, est.diagnostics_)
-            watched.numbers.spent(now, time.monotonic() - now)
+        watched.behind = True
+        if watched.numbers.due(time.monotonic()):
+            numbers = self._asked(slot, watched)
         numbers |= _counted(slot)
         block = Block(
             est.task, len(rows), judged.value, judged.limit, judged.mark, X, names, numbers,
@@ -174,13 +206,13 @@ class Watch:
         ids: Any,
     ) -> None:  # fmt: skip
         """Show what came of rows of a model with keys."""
-        now, fleet, keys = time.monotonic(), slot.estimator, entry.keys or []
+        fleet, keys = slot.estimator, entry.keys or []
         assert watched.ranking is not None and watched.view is not None
         watched.view.fleet = fleet  # another one, where it was made anew from the disk
         numbers: dict[str, Any] = {"t": fleet.t_, "keys": len(fleet), **_kind(fleet.estimator)}
-        if watched.numbers.due(now):
-            numbers |= self._numbers(slot, watched, fleet.diagnostics_)
-            watched.numbers.spent(now, time.monotonic() - now)
+        watched.behind = True
+        if watched.numbers.due(time.monotonic()):
+            numbers |= self._asked(slot, watched)
         numbers |= _counted(slot)
         block = Block(
             fleet.task, len(keys), judged.value, judged.limit, judged.mark, X, names, numbers

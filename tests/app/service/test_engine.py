@@ -7,6 +7,8 @@ import json
 import os
 import shutil
 import threading
+import time
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -358,3 +360,20 @@ def test_a_disk_that_was_full_for_a_while(tmp_path, monkeypatch) -> None:
     again = Engine(tmp_path / "s", Limits())
     assert again.slot("a").estimator.t_ == 400
     again.close()
+
+
+def test_numbers_that_are_shown_catch_up_when_rows_stop(rng, tmp_path):
+    """The page and the metrics end with what the model says, also after a burst."""
+    with closing(Engine(tmp_path, Limits())) as engine:
+        make(engine, "det")
+        slot = engine.slot("det")
+        for _ in range(40):
+            entry, *_ = batch(engine, "det", rng)
+            engine.change(entry).result()
+        deadline = time.monotonic() + 20
+        told = engine.ask(slot, lambda est: est.diagnostics_).result()
+        while slot.realised != told["rate_realised"]:
+            assert time.monotonic() < deadline, (slot.realised, told["rate_realised"])
+            time.sleep(0.05)
+        shown = engine.board.changes("det")["numbers"]
+        assert shown["realised"] == told["rate_realised"] and shown["t"] == 1200
