@@ -19,6 +19,7 @@ from bokeh.models import (
 
 from onkel.app.replay.alerts import Alert
 from onkel.app.replay.compare import Difference, Outcome
+from onkel.app.report.axis import SCALES
 from onkel.app.report.figures import BLUE, GREEN, RED, Drawing, empty, name_rarities, powers
 from onkel.explain import one_in
 
@@ -78,14 +79,11 @@ class Axis:
             rarest[place] = (alert if alert.score < best.score else best), count + 1
         return [rarest[place] for place in sorted(rarest)]
 
-    def dress(self, plot: Any, ticks: int = 4) -> None:  # so many fit a phone, too
-        """Let a plot's axis name dates, or rows."""
+    def dress(self, plot: Any, ticks: int = 3) -> None:
+        """Let a plot's axis name dates, or rows: so few that they fit a phone beside names."""
         if self.dates:
             plot.xaxis.ticker = DatetimeTicker(desired_num_ticks=ticks)
-            plot.xaxis.formatter = DatetimeTickFormatter(
-                days="%d %b", hours="%d %b %H:%M", hourmin="%d %b %H:%M", minutes="%H:%M",
-                months="%b %Y", seconds="%H:%M:%S", minsec="%H:%M:%S",
-            )  # fmt: skip
+            plot.xaxis.formatter = DatetimeTickFormatter(**SCALES)
         else:
             plot.xaxis.formatter = NumeralTickFormatter(format="0,0")
             plot.xaxis.ticker.desired_num_ticks = ticks
@@ -134,7 +132,7 @@ def strips(outcomes: Sequence[Outcome], axis: Axis) -> Drawing:
     plot.y_range = Range1d(start=0.5 - len(levels), end=0.5)
     plot.yaxis.ticker = FixedTicker(ticks=list(levels.values()))
     plot.yaxis.major_label_overrides = {int(y): _short(name) for name, y in levels.items()}
-    axis.dress(plot, ticks=3)  # the names of the settings take their room
+    axis.dress(plot)
     was, kinds = outcomes[0], ["still"]
     _scatter(plot, _data(axis, was.alerts, lambda a: levels[was.name]), "still", tick=True)
     for one in outcomes[1:]:

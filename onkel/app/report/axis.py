@@ -22,11 +22,12 @@ Array = NDArray[Any]
 
 DATED = 1e8
 """Times from here on, in seconds, are dates: earlier ones are no more than numbers."""
-_SCALES = {
+SCALES = {
     "milliseconds": "%H:%M:%S.%3Ns", "seconds": "%H:%M:%S", "minsec": "%H:%M:%S",
     "minutes": "%H:%M", "hourmin": "%H:%M\n%d %b", "hours": "%H:%M\n%d %b", "days": "%d %b",
     "months": "%b %Y", "years": "%Y",
 }  # fmt: skip
+"""How dates are written below an axis: in two lines where one would reach into the next."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Axis:
         plot.xaxis.formatter = NumeralTickFormatter(format="0,0")
         if self.unit == "date":
             plot.xaxis.ticker = DatetimeTicker()
-            plot.xaxis.formatter = DatetimeTickFormatter(**_SCALES)
+            plot.xaxis.formatter = DatetimeTickFormatter(**SCALES)
         plot.xaxis.ticker.desired_num_ticks = 4 if self.unit == "date" else 5  # they fit a phone
         return plot
 

@@ -42,6 +42,9 @@ def test_numbers_marks_and_words(rng, tmp_path) -> None:
     assert "<h2>nu 0.001</h2>" in page and "Gone" in page and "<h3>New, the first 10 of" in page
     assert "2026-09-0" in page and "DatetimeTicker" in script and "as it was" in script
     assert 'scope="row">as it was</th><td data-is="rows">1,500</td>' in page
+    forms = re.findall(r'"(?:hours|hourmin|days)":"(.*?)"', script)
+    lines = [line for form in forms for line in re.split(r"\\+n", form)]
+    assert forms and max(len(line) for line in lines) <= len("%d %b")  # labels fit a phone
 
 
 def test_names_are_texts_and_not_html(rng, tmp_path) -> None:
