@@ -71,7 +71,7 @@ def address_of(url: str) -> SplitResult:
     except ValueError as error:
         raise ValueError(f"{wanted} ({error}).") from None
     if parts.scheme not in ("http", "https"):
-        raise ValueError(f"{wanted}, http or https; got {parts.scheme or 'none'!r}.")
+        raise ValueError(f"{wanted}: no http:// or https:// stands at its beginning.")
     if not parts.hostname or port == 0:
         raise ValueError(f"{wanted}: it has no host, or port 0.")
     if parts.fragment:

@@ -228,6 +228,14 @@ def test_other_addresses_are_refused(url) -> None:
         address_of(url)
 
 
+@pytest.mark.parametrize("url", ["me:T0K3N@example.org/hook", "T0K3N", "T0K3N:x", "ftp://T0K3N/"])
+def test_an_address_without_its_scheme_is_not_printed(url) -> None:
+    with pytest.raises(ValueError, match="no http:// or https:// stands at its begin") as refused:
+        address_of(url)
+    said = str(refused.value).lower()
+    assert "t0k3n" not in said and "none" not in said and "ftp" not in said
+
+
 # -- commands ----------------------------------------------------------------------------------
 
 

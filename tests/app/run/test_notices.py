@@ -294,7 +294,8 @@ def test_alertmanager_is_spoken_to_in_its_way(stream, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--notify", "ftp://x"], "http or https"),
+        (["--notify", "ftp://x"], "no http:// or https:// stands at its beginning"),
+        (["--notify", ""], "no http:// or https:// stands at its beginning"),
         (["--notify", "http://me:pass@"], "no host"),
         (["--notify-secret-file", "SECRET"], "goes with --notify"),
         (["--notify-format", "json"], "goes with --notify"),
