@@ -5,6 +5,15 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 
+class Mark(NamedTuple):
+    """What tells an alert from all others of the same rows."""
+
+    id: str
+    """What an answer calls it."""
+    whose: Any = None
+    """Where ids are not enough: the key as it is, and how often it had been forgotten."""
+
+
 class Alert(NamedTuple):
     """An alert of one setting."""
 
@@ -23,11 +32,18 @@ class Alert(NamedTuple):
     """The number of its incident, where alerts were grouped while the rows were read."""
     held_back: bool = False
     """Whether a cool-down keeps it out of the output."""
+    whose: Any = None
+    """Of its :class:`Mark`."""
 
     @property
     def id(self) -> str:
         """What an answer to the alert calls it."""
         return str(self.at) if self.key is None else f"{self.key}:{self.at}"
+
+    @property
+    def mark(self) -> Mark:
+        """What tells it from all others."""
+        return Mark(self.id, self.whose)
 
     def told(self) -> dict[str, Any]:
         """Return what is said of it, JSON-ready; what there is not is left out."""

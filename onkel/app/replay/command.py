@@ -16,6 +16,7 @@ from typing import Any
 
 from onkel.app.errors import OutputProblem, RunError, SourceProblem, StateProblem, UsageProblem
 from onkel.app.replay import lanes, told
+from onkel.app.replay.alerts import Mark
 from onkel.app.replay.compare import Outcome, described
 from onkel.app.replay.heard import Heard
 from onkel.app.replay.past import PIPE, Input, Past, input_of, look
@@ -66,10 +67,10 @@ class Replayed:
             "settings": described(self.outcomes, self.past.settings.gap, self._answers()),
         }  # fmt: skip
 
-    def _answers(self) -> dict[str, str]:
+    def _answers(self) -> dict[Mark, str]:
         """Return the answers to alerts among what is compared."""
-        known = {alert.id for alert in self.outcomes[0].alerts}
-        return {id: answer for id, answer in self.heard.answers.items() if id in known}
+        known = {alert.mark for alert in self.outcomes[0].alerts}
+        return {mark: answer for mark, answer in self.heard.answers.items() if mark in known}
 
     @property
     def heard(self) -> Heard:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from onkel.alerting import Incident
-from onkel.app.replay.alerts import Alert
+from onkel.app.replay.alerts import Alert, Mark
 from onkel.app.replay.groups import Places, incidents_of
 from onkel.app.replay.heard import Heard, Known
 
@@ -74,7 +74,7 @@ class Difference:
 
 
 def described(
-    outcomes: Sequence[Outcome], gap: Any, answers: Mapping[str, str] | None = None
+    outcomes: Sequence[Outcome], gap: Any, answers: Mapping[Mark, str] | None = None
 ) -> list[dict[str, Any]]:
     """Return what each setting made of the rows, beside the first one, JSON-ready.
 
@@ -83,7 +83,7 @@ def described(
     gap : int or duration
         Of incidents, where outcomes do not bring theirs.
     answers : dict, optional
-        To alerts among what is compared, by their ids.
+        To alerts among what is compared.
     """
     was = outcomes[0]
     found = [_numbers(one, gap) for one in outcomes]

@@ -62,10 +62,11 @@ def kept(settings: RunSettings, features: list[str]) -> Kept:
     return found
 
 
-def incidents_of(alerts: Sequence[Alert], gap: int = 20) -> list[Incident]:
+def incidents_of(alerts: Sequence[Alert], gap: int | str = 20) -> list[Incident]:
     """Return incidents where nothing is known but alerts: those of each key by themselves.
 
     Which keys had rows in between is not known of alerts, so that none is of many keys at once.
+    With a gap that is a time span, all alerts must have their time in seconds.
 
     Examples
     --------
@@ -75,17 +76,23 @@ def incidents_of(alerts: Sequence[Alert], gap: int = 20) -> list[Incident]:
     """
     by_key = defaultdict(list)
     for alert in alerts:
-        by_key[alert.key].append(alert)
+        by_key[alert.key, alert.whose].append(alert)
     found = [one for some in by_key.values() for one in _of_one(some, gap)]
     return sorted(found, key=lambda one: (one.start, one.end))
 
 
-def _of_one(alerts: Sequence[Alert], gap: int) -> list[Incident]:
+def _of_one(alerts: Sequence[Alert], gap: int | str) -> list[Incident]:
     """Return the incidents of one model, their rows counted as those of the stream."""
-    at = np.array([alert.at for alert in alerts])
-    flags, values = np.zeros(at.max() + 1, bool), np.zeros(at.max() + 1)
-    flags[at], values[at] = True, np.nan_to_num([alert.score for alert in alerts])
-    found, row_of = incidents(flags, values, gap), {alert.at: alert.row for alert in alerts}
+    scores = np.nan_to_num([alert.score for alert in alerts])
+    if isinstance(gap, str):  # by the clock, the rows in between do not matter
+        seconds = [alert.seconds for alert in alerts]
+        found = incidents(np.ones(len(alerts), bool), scores, gap, seconds)
+        row_of = {i: alert.row for i, alert in enumerate(alerts)}
+    else:
+        at = np.array([alert.at for alert in alerts])
+        flags, values = np.zeros(at.max() + 1, bool), np.zeros(at.max() + 1)
+        flags[at], values[at] = True, scores
+        found, row_of = incidents(flags, values, gap), {alert.at: alert.row for alert in alerts}
     for one in found:
         one.start, one.end, one.peak_at = (row_of[n] for n in (one.start, one.end, one.peak_at))
     return found

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from onkel.app.errors import RunError, SourceProblem
 from onkel.app.replay import groups
-from onkel.app.replay.alerts import Alert
+from onkel.app.replay.alerts import Alert, Mark
 from onkel.app.replay.compare import Outcome
 from onkel.app.replay.heard import Heard
 from onkel.app.replay.since import Judged, Since
@@ -179,7 +179,7 @@ class Lane:
         decided = self._decided(hearing)
         taken = [said for said, why in decided if not why]
         refused = [f"{said.id} {said.answer}: {why}" for said, why in decided if why]
-        answers = {_id(said, hearing.answered.keyed): said.answer for said in taken}
+        answers = {Mark(_id(said, hearing.answered.keyed)): said.answer for said in taken}
         return Heard(answers, promised, early, len(taken) - early, refused)
 
     def _decided(self, hearing: Hearing) -> list[tuple[Said, str]]:

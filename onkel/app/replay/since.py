@@ -67,9 +67,20 @@ class Since:
 
 def _date(text: str) -> float:
     try:
-        found = datetime.fromisoformat(text)
+        return timestamp(text)
     except ValueError:
         raise UsageProblem(f"--since is {ACCEPTED}; got {text!r}.") from None
+
+
+def timestamp(text: str) -> float:
+    """Return the seconds since 1970 at a date in ISO 8601, in UTC where it names no zone.
+
+    Examples
+    --------
+    >>> timestamp("1970-01-02"), timestamp("1970-01-01T01:00+01:00")
+    (86400.0, 0.0)
+    """
+    found = datetime.fromisoformat(text)
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 

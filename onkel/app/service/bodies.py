@@ -127,8 +127,8 @@ class Replay(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call-a
     """Of each setting, the parameters that are not the model's own."""
     time: list[float | str] | None = None
     keys: list[Whole | str] | None = None
-    gap: Whole = 20
-    """Alerts at most so many rows apart are one incident."""
+    gap: Whole | str = 20
+    """Alerts at most so many rows apart, or so long ("30min"), are one incident."""
 
 
 class Recall(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call-arg, unused-ignore]
@@ -138,7 +138,7 @@ class Recall(msgspec.Struct, forbid_unknown_fields=True):  # type: ignore[call-a
     since: Whole | str | None = None
     """A time span before the last row ("30d"), a date, or a row's number; None: all of them."""
     keys: list[Whole | str] | None = None
-    gap: Whole = 20
+    gap: Whole | str = 20
 
 
 # Most rows are numbers alone, and are read as such first: quicker, and -0 stays what it is.

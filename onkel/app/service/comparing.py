@@ -17,12 +17,15 @@ from onkel import judge
 from onkel.app.http.encoding import encode
 from onkel.app.http.problems import Problem, busy
 from onkel.app.replay.compare import WAS, Alert, Outcome, described
+from onkel.app.replay.heard import Heard
+from onkel.app.replay.since import timestamp
 from onkel.app.service import calls, fleets
 from onkel.app.service.bodies import Entry
 from onkel.app.service.limits import Limits
 from onkel.app.service.replay import time_of
 from onkel.app.service.slots import Slot
 from onkel.app.service.specs import REFUSALS, values_of
+from onkel.clock import seconds
 from onkel.fleet import Fleet
 from onkel.judge import NamedRows, forgets_by_clock
 
@@ -35,13 +38,17 @@ STEP = 1000
 LONGEST_GAP = 10**9
 
 
-def check(model: Any, settings: Sequence[dict[str, Any]], gap: int) -> None:
+def check(model: Any, settings: Sequence[dict[str, Any]], gap: int | str) -> None:
     """Refuse, by its field, what cannot be compared."""
     if model.task != "novelty":
         words = f"A replay compares alerts; this model is for {model.task}."
         raise Problem(409, "no_alerts", words)
-    if not 0 <= gap <= LONGEST_GAP:
-        raise Problem(422, "bad_field", f"gap must be 0 to {LONGEST_GAP}; got {gap}.", "gap")
+    span = None if isinstance(gap, int) else seconds(gap)
+    if span is None and not (isinstance(gap, int) and 0 <= gap <= LONGEST_GAP):
+        words = (
+            f"gap must be 0 to {LONGEST_GAP} rows, or a time span such as 30min; got {gap!r:.80}."
+        )
+        raise Problem(422, "bad_field", words, "gap")
     if len(settings) > SETTINGS:
         words = f"Up to {SETTINGS} settings are compared at once; got {len(settings)}."
         raise Problem(422, "bad_field", words, "settings", limit=SETTINGS)
@@ -116,18 +123,25 @@ class Trial:
     rows: Any
     entry: Entry
     names: list[str] | None
-    gap: int
+    gap: int | str
     seconds: float
+    when: Array | None = None
+    """The rows' times in seconds, where a gap is a time span."""
 
     @classmethod
     def of(
-        cls, slot: Slot, entry: Entry, settings: Sequence[dict[str, Any]], gap: int, limits: Limits
-    ) -> Trial:
+        cls, slot: Slot, entry: Entry, settings: Sequence[dict[str, Any]], gap: int | str,
+        limits: Limits,
+    ) -> Trial:  # fmt: skip
         """Return what is to be run, or refuse it by its field."""
         model, names = slot.estimator, slot.spec.features
         check(model, settings, gap)
-        every = models_of(model, settings, limits)
-        return cls(every, calls.rows_of(model, entry, names), entry, names, gap, limits.seconds)
+        if isinstance(gap, str) and entry.time is None:
+            words = f"gap is a time span ({gap[:80]}), so that rows need time; or give rows."
+            raise Problem(422, "bad_field", words, "gap")
+        every, X = models_of(model, settings, limits), calls.rows_of(model, entry, names)
+        when = _seconds(entry.time or ()) if isinstance(gap, str) else None
+        return cls(every, X, entry, names, gap, limits.seconds, when)
 
     def run(self) -> dict[str, Any]:
         """Return what each setting makes of the rows."""
@@ -147,7 +161,8 @@ class Trial:
         except REFUSALS as error:
             raise calls.refused(error) from error
         own = model.estimator if isinstance(model, Fleet) else model
-        return Outcome(name, changed, own.nu, self.entry.count, warming, alerts)
+        heard = Heard({}, getattr(own, "precision", None))
+        return Outcome(name, changed, own.nu, self.entry.count, warming, alerts, heard=heard)
 
     def _learned(self, model: Any, part: slice, until: float) -> Judged:
         """Let a model judge some rows."""
@@ -167,10 +182,22 @@ class Trial:
                 first + i, int(found.age[i]), float(found.score[i]), float(found.limit[i]),
                 float(np.exp(found.score[i])) if found.tells_p else None,
                 None if times is None else times[first + i],
+                None if self.when is None else float(self.when[first + i]),
                 key=None if keys is None else str(keys[first + i]),
             )
             for i in np.flatnonzero(found.alert).tolist()
         ]  # fmt: skip
+
+
+def _seconds(times: Sequence[float | str]) -> Array:
+    """Return times in seconds, dates without a zone in UTC."""
+    try:
+        return np.array([t if isinstance(t, (int, float)) else timestamp(t) for t in times], float)
+    except ValueError as error:
+        words = (
+            f"With a gap that is a time span, time is in seconds or as 2026-10-01T12:30; {error}"
+        )
+        raise Problem(422, "bad_field", words[:2000], "time") from error
 
 
 def _parts(count: int) -> list[slice]:

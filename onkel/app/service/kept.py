@@ -72,10 +72,8 @@ class Past:
         survey = self.survey
         if not survey.by_key:
             return {None: self.standing.rows[None] - survey.learned}
-        found = {
-            key: rows - survey.learned_by_key[key]
-            for key, rows in self.standing.rows.items() if key not in survey.forgotten
-        }  # fmt: skip
+        each = self.standing.rows.items()
+        found = {key: rows - survey.learned_by_key[key] for key, rows in each}
         return {key: rows for key, rows in found.items() if rows}
 
     def steps(self, first: int, keys: frozenset[Any] | None) -> Iterator[Step]:
@@ -106,12 +104,26 @@ class Watch:
             far = (
                 f"{done:,} of {rows:,} rows are replayed" if rows else "the rows are being counted"
             )
-            whole = f"; all of them would take about {taken * rows / done:,.0f}" if done else ""
+            whole = ""
+            if done:
+                whole = f"; all of them would take about {_seconds(taken * rows / done)}"
             words = (
                 f"After {self.seconds:g} seconds {far}{whole}. Ask for fewer settings or keys, or "
                 "start onkel serve with a larger --replay-seconds."
             )
             raise Problem(503, "timeout", words, limit=self.seconds, done=done, rows=rows)
+
+
+def _seconds(count: float) -> str:
+    """Return so many seconds, rounded up.
+
+    Examples
+    --------
+    >>> _seconds(0.2), _seconds(1800.5)
+    ('1 second', '1,801 seconds')
+    """
+    whole = max(math.ceil(count), 1)
+    return f"{whole:,} second{'s' * (whole != 1)}"
 
 
 # -- from where on -----------------------------------------------------------------------------

@@ -7,7 +7,7 @@ model that is asked says how far it is, and lends its parameters; it neither lea
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.app.http.problems import Problem, busy
+from onkel.app.replay.alerts import Mark
 from onkel.app.replay.compare import Alert, Outcome, described
+from onkel.app.replay.heard import Heard
 from onkel.app.replay.since import Since
 from onkel.app.service import calls, comparing, feedback, fleets
 from onkel.app.service.archive import Archive, Gone
@@ -65,9 +67,14 @@ class Lane:
         self.by_clock = comparing.by_clock(model)
         self.alerts: list[Alert] = []
         self.rows = self.warming = 0
+        self.lives: Counter[Any] = Counter()
+        """How often keys were forgotten so far."""
+        self.heard: dict[Mark, str] = {}
+        """Answers that it took in."""
         self.answered: dict[Any, set[int]] = {}
-        """Alerts that were answered, as far as it is asked which of these were passed."""
-        self.passed: set[tuple[Any, int]] = set()
+        """By key and life, alerts that were answered, where it is asked which were passed."""
+        self.passed: set[tuple[Any, int, int]] = set()
+        """Of these key, life and number."""
 
     def handle(self, step: Step, X: Any) -> None:
         """Do what the model did."""
@@ -75,6 +82,7 @@ class Lane:
             self._learn(step, X)
         elif step.entry.op == FORGET:
             fleets.forget(self.model, step.entry.keys or [])
+            self.lives.update(step.entry.keys or [])
         else:
             for one in said(step.entry):
                 self._hear(one)
@@ -87,6 +95,7 @@ class Lane:
         if number >= 0:
             with suppress(Problem):
                 feedback.applied(self.model, entry, 0)
+                self.heard[mark_of(one._replace(life=self.lives[one.key]))] = one.answer
 
     def _learn(self, step: Step, X: Any) -> None:
         entry, names = step.entry, self.view.names
@@ -126,25 +135,29 @@ class Lane:
             int(step.rows[i]), int(found.age[i]) + self.view.before.get(key, 0), score,
             float(found.limit[i]), math.exp(score) if found.tells_p else None,
             told if entry.time is None else entry.time[i], when,
-            None if key is None else str(key),
+            None if key is None else str(key), whose=_whose(key, self.lives[key]),
         )  # fmt: skip
 
     def _pass(self, keys: Sequence[Any] | None, ages: Array, inside: Any) -> None:
         """Note which alerts that were answered are among the rows that are compared."""
         if keys is None:
             numbers = (ages[inside] + self.view.before.get(None, 0)).tolist()
-            self.passed.update((None, n) for n in self.answered[None].intersection(numbers))
+            known = self.answered[None, 0].intersection(numbers)
+            self.passed.update((None, 0, number) for number in known)
             return
         for i in np.flatnonzero(inside).tolist():
-            if (key := keys[i]) in self.answered:
-                number = int(ages[i]) + self.view.before.get(key, 0)
-                if number in self.answered[key]:
-                    self.passed.add((key, number))
+            life = self.lives[key := keys[i]]
+            number = int(ages[i]) + self.view.before.get(key, 0)
+            if number in self.answered.get((key, life), ()):
+                self.passed.add((key, life, number))
 
     def outcome(self) -> Outcome:
         """Return what came of all rows."""
         own = self.model.estimator if self.keyed else self.model
-        return Outcome(self.name, self.changed, own.nu, self.rows, self.warming, self.alerts)
+        heard = Heard(self.heard, getattr(own, "precision", None))
+        return Outcome(
+            self.name, self.changed, own.nu, self.rows, self.warming, self.alerts, heard=heard
+        )
 
 
 # -- all of them -------------------------------------------------------------------------------
@@ -198,21 +211,28 @@ class Lookback:
         survey, before = past.survey, past.before()
         first, span = sum(before.values()), since.span is not None
         for key in () if keys is None else keys:
-            if key not in survey.learned_by_key and key not in survey.forgotten:
+            if key not in survey.learned_by_key:
                 words = f"No row of the key {key!r:.80} is kept."
                 raise Problem(422, "bad_field", words, "keys")
         since = settled(since, first, survey)
+        if isinstance(self.asked.gap, str) and math.isinf(survey.begin):
+            words = (
+                "When some of these rows came is not known: they were learned without --archive. "
+                "Give gap as a number of rows."
+            )
+            raise Problem(422, "bad_field", words, "gap")
         view = View(since, keys, self.slot.spec.features, before, MOST // len(every))
         lanes = [Lane(*one, view) for one in every]
         for one in survey.answers:
-            lanes[0].answered.setdefault(one.key, set()).add(one.id)
+            lanes[0].answered.setdefault((one.key, one.life), set()).add(one.id)
         shared = getattr(self.slot.estimator, "share", False)
         todo = past.steps(first, None if shared else keys)
         self._hand_out(todo, lanes, lambda row: watch.check(row - first, survey.rows))
         outcomes = [lane.outcome() for lane in lanes]
         answers = {
-            _id(o.key, o.id): o.answer for o in survey.answers if (o.key, o.id) in lanes[0].passed
-        }
+            mark_of(one): one.answer for one in survey.answers
+            if (one.key, one.life, one.id) in lanes[0].passed
+        }  # fmt: skip
         return {
             "rows": survey.rows, "from_row": first,
             "from_time": None if math.isinf(survey.begin) else moment(survey.begin),
@@ -253,9 +273,15 @@ def _wait(waiting: deque[list[Future[None]]], most: int) -> None:
             future.result()
 
 
-def _id(key: Any, number: int) -> str:
-    """Return what an alert is called."""
-    return str(number) if key is None else f"{key}:{number}"
+def _whose(key: Any, life: int) -> Any:
+    """Return what tells alerts of keys from others of the same id; None without keys."""
+    return None if key is None else (type(key), key, life)
+
+
+def mark_of(one: Said) -> Mark:
+    """Return which alert was answered."""
+    id = str(one.id) if one.key is None else f"{one.key}:{one.id}"
+    return Mark(id, _whose(one.key, one.life))
 
 
 def _warmup(own: Lane) -> str:

@@ -68,7 +68,7 @@ REPLAYED: Doc = {
     "required": ["rows", "gap", "settings"],
     "properties": {
         "rows": {"type": "integer"},
-        "gap": {"type": "integer"},
+        "gap": {"type": ["integer", "string"]},
         "from_row": {
             "type": "integer",
             "description": "Of rows that were kept: how many the model had learned before them",
@@ -106,6 +106,15 @@ REPLAYED: Doc = {
                     "rate_realised": {"type": ["number", "null"]},
                     "first_gone": {"type": "array", "items": {"type": "object"}},
                     "first_new": {"type": "array", "items": {"type": "object"}},
+                    "answers_heard": {
+                        "type": "integer",
+                        "description": "That it took in, where it has the alert",
+                    },
+                    "precision_promised": {"type": ["number", "null"]},
+                    "precision_realised": {
+                        "type": ["number", "null"],
+                        "description": "The share of faults among them",
+                    },
                     "answered": {
                         "type": "object",
                         "description": "By answer: how many alerts had it, and how many of these "

@@ -34,6 +34,8 @@ class Said(NamedTuple):
     key: Any
     id: int
     answer: str
+    life: int = 0
+    """How often the key had been forgotten before: each time its alerts are counted anew."""
 
 
 def said(entry: Entry) -> list[Said]:
@@ -74,8 +76,9 @@ class Survey:
     refused: set[int] = field(default_factory=set)
     answers: list[Said] = field(default_factory=list)
     learned_by_key: Counter[Any] = field(default_factory=Counter)
-    """Since a key was last forgotten."""
-    forgotten: set[Any] = field(default_factory=set)
+    """Of each key that has rows: since it was last forgotten."""
+    lives: Counter[Any] = field(default_factory=Counter)
+    """How often a key was forgotten."""
     _open: deque[_Brief] = field(default_factory=deque)
 
     @classmethod
@@ -105,11 +108,12 @@ class Survey:
 
     def _count(self, entry: Entry, rows: int) -> None:
         if entry.op == feedback.OP:
-            self.answers += said(entry)
+            self.answers += [one._replace(life=self.lives[one.key]) for one in said(entry)]
         elif entry.op == FORGET:
             for key in entry.keys or ():
-                self.learned_by_key.pop(key, None)
-                self.forgotten.add(key)
+                self.lives[key] += 1
+                if key in self.learned_by_key:
+                    self.learned_by_key[key] = 0
         elif rows:
             self._count_rows(entry, rows)
 
@@ -122,8 +126,9 @@ class Survey:
         self.end = max(self.end, float(times.max()))
         if self.by_key:
             keys = entry.keys or ()
-            live = keys if weight is None else [k for k, w in zip(keys, weight, strict=True) if w]
-            self.learned_by_key.update(live)
+            self.learned_by_key.update(keys if weight is None else dict.fromkeys(keys, 0))
+            if weight is not None:
+                self.learned_by_key.update(k for k, w in zip(keys, weight, strict=True) if w)
 
 
 def times_of(entry: Entry, rows: int) -> Array:

@@ -15,7 +15,7 @@ from helpers.sizes import size
 
 from onkel import Detector
 from onkel.alerting import Incident
-from onkel.app.replay.alerts import Alert
+from onkel.app.replay.alerts import Alert, Mark
 from onkel.app.replay.compare import Outcome, described
 from onkel.app.replay.heard import Heard, Known
 from onkel.app.run.inbox import Inbox
@@ -333,7 +333,8 @@ def test_missed_faults_by_hand() -> None:
     was = [alert(1, 1), alert(3, 1), alert(50, 2), alert(70, 3), alert(71, 3)]
     incidents = [Incident(1, start=1, end=3), Incident(2, start=50, end=50),
                  Incident(3, start=70, end=71)]  # fmt: skip
-    answers = {"1": "fault", "3": "usual", "50": "fault", "71": "fault"}
+    said = {"1": "fault", "3": "usual", "50": "fault", "71": "fault"}
+    answers = {Mark(id): answer for id, answer in said.items()}
     known = Known.of(was, incidents, answers)
     missed = known.missed([alert(3), alert(71), alert(90)])
     assert [(a["row"], a["beside"]) for a in missed] == [(50, None), (1, 3)]
@@ -344,14 +345,18 @@ def test_missed_faults_by_hand() -> None:
     }  # fmt: skip
     assert told["precision_shown"] == 0.5
     assert (told["faults_missed"], told["faults_missed_altogether"]) == (2, 1)
-    more = Known.of(was, incidents, {**answers, "999": "fault"})  # not even the run's own shows it
+    more = Known.of(
+        was, incidents, {**answers, Mark("999"): "fault"}
+    )  # not even the run's own shows it
     assert more.missed([alert(3), alert(71)])[0] == {"id": "999", "beside": None}
     assert more.told([alert(3)])["answered"]["fault"] == {"of": 4, "shown": 0, "share": 0.0}
 
 
 def test_of_many_keys_an_alert_of_another_one_is_beside() -> None:
     was = [alert(5, 1, "a"), alert(6, 1, "b")]
-    known = Known.of(was, [Incident(1, start=5, end=6, keys={"a": 1, "b": 1})], {"a:5": "fault"})
+    known = Known.of(
+        was, [Incident(1, start=5, end=6, keys={"a": 1, "b": 1})], {Mark("a:5"): "fault"}
+    )
     assert [a["beside"] for a in known.missed([alert(6, None, "b")])] == [6]
     assert [a["beside"] for a in known.missed([alert(6, None, "c")])] == [None]
 
@@ -361,5 +366,5 @@ def test_who_brings_no_answers_is_told_of_none() -> None:
     outcomes = [Outcome("was", {}, 0.01, 10, 0, [alert(3)]), Outcome("x", {}, 0.1, 10, 0, [])]
     found = described(outcomes, 20)
     assert not any("answer" in name or "precision" in name for one in found for name in one)
-    heard = Outcome("was", {}, 0.01, 10, 0, [alert(3)], heard=Heard({"3": "fault"}))
-    assert described([heard, outcomes[1]], 20, {"3": "fault"})[1]["faults_missed"] == 1
+    heard = Outcome("was", {}, 0.01, 10, 0, [alert(3)], heard=Heard({Mark("3"): "fault"}))
+    assert described([heard, outcomes[1]], 20, {Mark("3"): "fault"})[1]["faults_missed"] == 1

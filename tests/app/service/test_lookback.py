@@ -316,15 +316,100 @@ def test_answers_are_heard_where_they_were(one, rng, outcomes, keyed) -> None:
             count = len(shown.intersection(ids))
             wanted = {"of": len(ids), "shown": count, "share": count / len(ids)}
             assert told["answered"][answer] == wanted
+        heard = [said for id, said in answers.items() if id in shown]
+        assert told["answers_heard"] == len(heard)
+        assert told["precision_realised"] == pytest.approx(heard.count("fault") / len(heard))
         missed = {id for id, said in answers.items() if said == "fault"} - shown
         assert told["faults_missed"] == len(missed)
     assert found["settings"][0]["answered"]["usual"]["shown"] == sum(
         a == "usual" for a in answers.values()
     )
+    promised = [told["precision_promised"] for told in found["settings"]]
+    assert promised == [0.6, 0.8] and found["settings"][0]["answers_heard"] == len(answers)
     late = client.ok("POST", "/models/d/replay", {"since": 1800})
     inside = [answers[id] for row, id in named if id in answers and row >= 1800]
     for kind, told in late["settings"][0]["answered"].items():
         assert told["of"] == told["shown"] == inside.count(kind)
+
+
+def test_answers_are_of_the_life_in_which_they_were_given(one, rng) -> None:
+    """A key that was forgotten counts its alerts anew, and one that is a number is no text."""
+    client, X = one.client, rng.normal(size=(200, 2))
+    X[120], X[150] = [9.0, 9.0], [-9.0, 9.0]
+    made = {"name": "d", "kind": "Detector", "parameters": {**OWN, "nu": 0.01}, "keyed": True}
+    client.ok("POST", "/models", made)
+
+    def live(key):
+        body = {"X": X.tolist(), "keys": [key] * len(X)}
+        client.ok("POST", "/models/d/predict-then-learn", body)
+
+    def answer(key, id, said):
+        client.ok("POST", "/models/d/feedback", {"key": key, "id": id, "answer": said})
+
+    def told(**more):
+        return client.ok("POST", "/models/d/replay", {"settings": [{"nu": 1e-6}], **more})
+
+    def answered(found):
+        return [{kind: n["of"] for kind, n in one["answered"].items()} for one in found["settings"]]
+
+    live(7)
+    answer(7, 120, "fault")
+    client.ok("POST", "/models/d/forget", {"keys": [7, "never"]})
+    live(7)
+    live("7")
+    assert "answered" not in told(since=200)["settings"][0]
+    answer(7, 120, "usual")
+    answer("7", 120, "usual")
+    assert answered(told()) == [{"usual": 2, "fault": 1}] * 2
+    assert answered(told(since=200)) == [{"usual": 2, "fault": 0}] * 2
+    assert answered(told(keys=["7"])) == [{"usual": 1, "fault": 0}] * 2
+    both = told()["settings"][0]
+    assert both["incidents"] == 3 * told(keys=["7"])["settings"][0]["incidents"]
+    found, error = client.refused("POST", "/models/d/replay", {"keys": ["never"]})
+    assert found == 422 and error["field"] == "keys" and "No row of the key" in error["message"]
+
+
+def test_a_gap_by_the_clock(one, rng) -> None:
+    X, times = rng.normal(size=(300, 2)), (np.arange(300) * 60.0 + 1.7e9).tolist()
+    X[200:204] += 9.0
+    parameters = {**OWN, "nu": 0.01}
+    one.client.ok("POST", "/models", {"name": "d", "kind": "Detector", "parameters": parameters})
+    body = {"X": X.tolist(), "time": times}
+    for gap, rows_apart in (("90s", 1), ("150s", 2), ("1h", 60)):
+        by_clock = one.client.ok("POST", "/models/d/replay", {**body, "gap": gap})
+        by_rows = one.client.ok("POST", "/models/d/replay", {**body, "gap": rows_apart})
+        assert by_clock["gap"] == gap
+        assert by_clock["settings"][0]["incidents"] == by_rows["settings"][0]["incidents"] > 0
+    status, error = one.client.refused("POST", "/models/d/replay", {"X": body["X"], "gap": "1h"})
+    assert status == 422 and error["field"] == "gap" and "rows need time" in error["message"]
+    dates = [str(np.datetime64(int(t), "s")) for t in times]
+    said = one.client.ok("POST", "/models/d/replay", {**body, "time": dates, "gap": "150s"})
+    two = one.client.ok("POST", "/models/d/replay", {**body, "gap": 2})
+    assert said["settings"][0]["incidents"] == two["settings"][0]["incidents"]
+    odd = {**body, "time": ["noon"] * len(times), "gap": "1h"}
+    status, error = one.client.refused("POST", "/models/d/replay", odd)
+    assert status == 422 and error["field"] == "time" and "'noon'" in error["message"]
+    one.client.ok("POST", "/models/d/learn", {"X": body["X"]})
+    asked = {"gap": "1h"}  # these came at once
+    assert one.client.ok("POST", "/models/d/replay", asked)["settings"][0]["incidents"] == 1
+
+
+def test_settings_that_a_shared_fleet_cannot_have_are_refused(one, rng) -> None:
+    made = {
+        "name": "f",
+        "kind": "Detector",
+        "keyed": True,
+        "share": True,
+        "parameters": {"nu": 0.02},
+    }
+    one.client.ok("POST", "/models", {**made, "features": ["a", "b"]})
+    body = {"X": rng.normal(size=(50, 2)).tolist(), "keys": ["a"] * 50}
+    one.client.ok("POST", "/models/f/learn", body)
+    for changed in ({"nu": None, "precision": 0.9}, {"columns": {"a": "category"}}):
+        for more in ({}, body):
+            asked = {**more, "settings": [{}, changed]}
+            status, error = one.client.refused("POST", "/models/f/replay", asked)
+            assert status == 422 and error["field"] == "settings[1]", error
 
 
 # -- an archive that does not reach back -------------------------------------------------------
@@ -444,6 +529,7 @@ def asked(tmp_path_factory):
         ({"since": 1.5}, 422, "since", "Expected"),
         ({"keys": ["a"]}, 422, "keys", "no keys"),
         ({"gap": -1}, 422, "gap", "gap must be"),
+        ({"gap": "soon"}, 422, "gap", "time span such as 30min; got 'soon'"),
         ({"settings": [{"nue": 1}]}, 422, "settings[0].nue", "no parameter"),
         ({"settings": [{}] * 9}, 422, "settings", "Up to 8"),
         ({"settings": [{"memory": "1h"}]}, 422, None, "memory"),
