@@ -53,6 +53,8 @@ class Block:
     numbers: Mapping[str, Any] = field(default_factory=dict)
     """t, terms, and what else of the model's diagnostics is known: of a self-tuning model its
     members, their weights, and which of them leads."""
+    times: Array | None = None
+    """In seconds, where rows have times."""
 
 
 @dataclass
@@ -72,10 +74,15 @@ class Bucket:
     marks: int = 0
     peak: float | None = None
     """The most extreme marked value: the lowest score, the largest error."""
+    time: float | None = None
+    """The earliest time of its rows."""
 
     def add(self, block: Block) -> None:
         """Take a block in."""
         self.rows += block.rows
+        if block.times is not None and len(block.times):
+            earliest = float(block.times.min())
+            self.time = earliest if self.time is None else min(self.time, earliest)
         if block.value is None or not len(block.value):
             return
         value = block.value
@@ -171,6 +178,7 @@ class Stream:
             "terms": self.numbers.get("terms"),
             "drift": drift,
             "speed": self.speed(self._last),
+            **({} if b.time is None else {"time": b.time}),
             **({"weights": self.numbers["weights"]} if self.numbers.get("weights") else {}),
         }
 

@@ -29,8 +29,8 @@ from onkel.fleet.view import View
 
 STATIC = Path(__file__).parent / "static"
 FILES = {
-    "page.js": "text/javascript", "charts.js": "text/javascript", "keys.js": "text/javascript",
-    "answers.js": "text/javascript", "alerts.js": "text/javascript",
+    "page.js": "text/javascript", "times.js": "text/javascript", "charts.js": "text/javascript",
+    "keys.js": "text/javascript", "answers.js": "text/javascript", "alerts.js": "text/javascript",
     "page.css": "text/css",
     "icon.svg": "image/svg+xml",
 }  # fmt: skip

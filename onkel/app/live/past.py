@@ -102,6 +102,7 @@ def _columns(counters: Counters, settings: RunSettings, rows: Array) -> dict[str
         counted = history.column("shown") if settings.task == "detect" else rows
         found["realised"] = np.cumsum(marks) / np.cumsum(counted)
     names = {"low": "low", "high": "high"} if settings.task == "detect" else {}
+    names |= {"time": "time"} if "time" in history.sums else {}
     found |= {name: history.column(held) for name, held in names.items()}
     found["limit"] = nothing
     if settings.task == "detect":

@@ -63,8 +63,11 @@ class Live:
         numbers = self._numbers(session)
         self.board.publish(
             self.name,
-            Block(task, len(block.rows), drawn.value, drawn.limit, drawn.mark, X, names, numbers),
-        )
+            Block(
+                task, len(block.rows), drawn.value, drawn.limit, drawn.mark, X, names, numbers,
+                block.time,
+            ),
+        )  # fmt: skip
         if task == "novelty" and columns:
             self._alerts(block, columns, session.settings.hears_answers)
         if session.grouping is not None:

@@ -196,6 +196,7 @@ class Watch:
         numbers |= _counted(slot)
         block = Block(
             est.task, len(rows), judged.value, judged.limit, judged.mark, X, names, numbers,
+            _seconds(entry),
         )  # fmt: skip
         self.board.publish(slot.spec.name, block)
         if est.task == "novelty" and judged.mark is not None and judged.mark.any():
@@ -215,8 +216,9 @@ class Watch:
             numbers |= self._asked(slot, watched)
         numbers |= _counted(slot)
         block = Block(
-            fleet.task, len(keys), judged.value, judged.limit, judged.mark, X, names, numbers
-        )
+            fleet.task, len(keys), judged.value, judged.limit, judged.mark, X, names, numbers,
+            _seconds(entry),
+        )  # fmt: skip
         self.board.publish(slot.spec.name, block)
         none = np.zeros(len(keys), bool)
         if fleet.task != "novelty" or judged.value is None:
@@ -275,6 +277,11 @@ class Watch:
 def _id(ids: Any, at: int) -> dict[str, str]:
     """Return the id of a row's alert, where it can be answered."""
     return {} if ids is None or ids[at] is None else {"id": ids[at]}
+
+
+def _seconds(entry: Entry) -> Any:
+    """Return the times that rows have brought: numbers, since a model has taken them."""
+    return None if entry.time is None else np.atleast_1d(np.asarray(entry.time, float))
 
 
 def _counted(slot: Slot) -> dict[str, int]:

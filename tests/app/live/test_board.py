@@ -29,10 +29,12 @@ def test_thinning_keeps_every_alert_and_every_extreme(rng):
     clock = Clock()
     board = Board(clock)
     score, limit, mark = stream(rng, 20_000)
+    times = np.arange(20_000) + rng.normal(size=20_000)
     cuts = np.unique([0, *rng.integers(0, 20_000, 300), 20_000])
     for a, b in pairwise(cuts):
         clock.now += float(rng.exponential(0.03))
-        board.publish("m", Block("novelty", b - a, score[a:b], limit[a:b], mark[a:b]))
+        block = Block("novelty", b - a, score[a:b], limit[a:b], mark[a:b], times=times[a:b])
+        board.publish("m", block)
     clock.now += 1.0
     found = board.changes("m")
     assert found["rows"] == 20_000 and found["marks"] == mark.sum()
@@ -41,7 +43,7 @@ def test_thinning_keeps_every_alert_and_every_extreme(rng):
     for bucket in found["buckets"]:
         rows = slice(first, bucket["t"])
         first = bucket["t"]
-        assert bucket["rows"] == len(score[rows])
+        assert bucket["rows"] == len(score[rows]) and bucket["time"] == min(times[rows])
         assert bucket["low"] == min(score[rows]) and bucket["high"] == max(score[rows])
         assert bucket["mean"] == pytest.approx(sum(score[rows]) / len(score[rows]))
         assert bucket["marks"] == sum(mark[rows]) and bucket["limit"] == limit[rows][-1]

@@ -13,11 +13,11 @@ const Charts = (() => {
   const power = (v) => v === null || v === undefined ? v : Math.max(v / Math.LN10, -12);
   const there = () => Boolean(window.Bokeh && Bokeh.Plotting);
   let strips = null;
-  let sources = [], last = -1, recent = [], rarity = false, settings = 0;
+  let sources = [], axes = [], last = -1, recent = [], rarity = false, settings = 0;
   const shade = (i) => SHADES[i % SHADES.length];
   const SUMS = (count) => Array.from({length: count + 1}, (_, i) => `sum${i}`);
 
-  function figure(id, label, format) {
+  function figure(id, label, format, ofStream = true) {
     const box = document.getElementById(id);
     const plot = Bokeh.Plotting.figure({
       sizing_mode: "stretch_both", tools: [], toolbar_location: null, y_axis_label: label,
@@ -38,6 +38,7 @@ const Charts = (() => {
     x.ticker.desired_num_ticks = 5;
     y.ticker.desired_num_ticks = 5;
     if (id === "score") x.axis_label = "example";
+    if (ofStream) axes.push(x);
     if (format) y.formatter = new Bokeh.NumeralTickFormatter({format});
     if (format === "0,0") y.ticker.min_interval = 1; // else one whole number stands twice
     const inside = document.createElement("div");
@@ -86,6 +87,8 @@ const Charts = (() => {
     settings = members;
     last = -1;
     recent = [];
+    timed = [];
+    dates = "null";
     if (!there()) {
       for (const box of document.querySelectorAll(".chart")) {
         box.classList.add("none");
@@ -94,6 +97,7 @@ const Charts = (() => {
       return;
     }
     sources = [];
+    axes = [];
     const label = {novelty: "score", classification: "share of mistakes", regression: "size of the error"}[task];
     const format = task === "classification" ? "0%" : null;
     drawScores(figure("score", rarity ? "a usual row in so many" : label, format), task);
@@ -143,6 +147,22 @@ const Charts = (() => {
       const names = Object.keys(source.data);
       source.stream(Object.fromEntries(names.map((c) => [c, points.map((p) => p[c] ?? NaN)])), KEPT);
     }
+    timed = [...timed, ...added.map((b) => [b.t - b.rows + 1, b.time])].slice(-KEPT);
+    nameTimes();
+  }
+
+  /* Where rows have times that run forward, the axes tell these, not the numbers of examples. */
+  let timed = [], dates = "";
+  function nameTimes() {
+    const known = timed.filter(([, time]) => time !== null && time !== undefined);
+    const ticks = known.length === timed.length ? Times.ticks(known) : null, now = JSON.stringify(ticks);
+    if (now === dates) return;
+    dates = now;
+    for (const x of axes) {
+      x.ticker = ticks ? new Bokeh.FixedTicker({ticks: ticks.map(([at]) => at)}) : new Bokeh.BasicTicker({desired_num_ticks: 5});
+      x.major_label_overrides = new Map(ticks || []);
+      if (x.axis_label) x.axis_label = !ticks ? "example" : Times.dated(known[0][1]) ? "time, UTC" : "time";
+    }
   }
 
   /* Incidents that are looked at, by number: they are marked, too. */
@@ -166,7 +186,7 @@ const Charts = (() => {
 
   /* The latest scores of one key, and the level of an alert. */
   function single(id, rare) {
-    const plot = figure(id, rare ? "a usual row in so many" : "score");
+    const plot = figure(id, rare ? "a usual row in so many" : "score", null, false);
     const source = new Bokeh.ColumnDataSource({data: {t: [], score: [], limit: [], mark: []}});
     if (rare) nameRarities(plot);
     plot.line({x: f("t"), y: f("score"), source, line_color: BLUE, line_width: 1.5});
