@@ -59,6 +59,8 @@ def test_an_incident_unfolds_and_is_answered(browser, rng, tmp_path, width):
         assert "b" in box.locator("tbody th").all_inner_texts()
         assert f"Row {own[-1]['row']:,}" in box.locator("li").first.inner_text()
         keep(page, f"incident-{width}")
+        scrolled = "document.querySelector('#incidents details[open] .scroll')"
+        assert page.evaluate(f"{scrolled}.scrollWidth <= {scrolled}.clientWidth")
         page.wait_for_timeout(1200)
         box.get_by_role("button", name="All faults").click()
         until(page, f"{ITEMS}.every((li) => li.textContent.includes('the next run takes it in.'))")
