@@ -324,6 +324,30 @@ def test_the_dashboard_is_whole() -> None:
     assert names == {"datasource", "model"}
 
 
+def test_grafana_has_a_place_for_each_field_of_the_dashboard() -> None:
+    models = pytest.importorskip(
+        "grafana_foundation_sdk.models.dashboard", reason="needs grafana-foundation-sdk"
+    )
+    from grafana_foundation_sdk.cog.encoder import JSONEncoder
+
+    def lost(ours, read, path=""):
+        """Return what was not read, or read as something else."""
+        if isinstance(ours, dict) and isinstance(read, dict):
+            return [p for n, v in ours.items() for p in lost(v, read.get(n), f"{path}.{n}")]
+        if isinstance(ours, list) and isinstance(read, list) and len(ours) == len(read):
+            pairs = enumerate(zip(ours, read, strict=True))
+            return [p for i, (a, b) in pairs for p in lost(a, b, f"{path}[{i}]")]
+        return [] if ours == read else [path]
+
+    board = json.loads(DASHBOARD.read_text())
+    read = json.loads(JSONEncoder().encode(models.Dashboard.from_json(board)))
+    # Both are written by Grafana's export; these classes do without.
+    assert lost(board, read) == [".__requires", ".templating.list[1].definition"]
+    board["panels"][1]["fieldConfig"]["defaults"]["unitt"] = "s"
+    read = json.loads(JSONEncoder().encode(models.Dashboard.from_json(board)))
+    assert ".panels[1].fieldConfig.defaults.unitt" in lost(board, read)
+
+
 def test_prometheus_understands_what_the_guide_shows(tmp_path) -> None:
     program = needed("promtool")
     guide = (ROOT / "docs" / "delivery.md").read_text("utf-8")
