@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.browsing import browser as browser
 from helpers.runs_of import write_rows
 from helpers.sizes import LONG, WHY_NOT, cover, size
 from helpers.spark_session import spark as spark

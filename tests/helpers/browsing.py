@@ -1,4 +1,4 @@
-"""One browser for the tests of a file."""
+"""One browser for the pages that a file tests."""
 
 from __future__ import annotations
 
