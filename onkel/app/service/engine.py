@@ -331,8 +331,7 @@ class Engine:
         """Bring a refusal to the disk; where that fails, the model's next record says it."""
         note = Entry(replay.NOTE, model, decided=position, refused=[position])
         if slot is not None:
-            with self.models.guard:
-                note.decided, note.refused = slot.position, sorted(slot.refused)
+            note = replay.note_of(slot, self.models.guard)
         try:
             self._committer.write(model, _record(note))
         except Exception as error:

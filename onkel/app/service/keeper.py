@@ -8,7 +8,9 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from onkel.app.service import codec
+import msgspec
+
+from onkel.app.service import codec, replay
 from onkel.app.service.committer import Committer
 from onkel.app.service.incidents import incidents_of
 from onkel.app.service.keys import Keys
@@ -130,6 +132,7 @@ class Keeper:
 
     def _snapshot(self) -> None:
         noted: dict[str, int] = {}
+        self._note_refusals()
         self._committer.between(lambda: noted.update(start=self.state.log.rotate()))
         with self.models.guard:
             slots, aside = self.models.in_use(), self.models.out_of_use()
@@ -141,6 +144,7 @@ class Keeper:
         new, old = self.keys.unsaved()
         if self.notices is not None:
             self.notices.settle()
+        self._note_refusals()  # those that came meanwhile: their records may be needed no more
         with self._tidying:
             self.state.commit(noted, [*found.values()], new, old)
             self.files, self.log_start = found, noted["start"]
@@ -151,6 +155,16 @@ class Keeper:
                 slot.saved = one.position
         with self._tidying:
             self.state.clean()
+
+    def _note_refusals(self) -> None:
+        """Bring what was refused to the log, where the next start, and a replay, look for it."""
+        with self.models.guard:
+            slots = [slot for slot in self.models.slots.values() if slot.refused]
+        for slot in slots:
+            note = replay.note_of(slot, self.models.guard)
+            self._committer.write(slot.spec.id, msgspec.msgpack.encode(note))
+            with self.models.guard:
+                slot.refused.difference_update(note.refused or ())
 
     def _save(self, slot: Slot) -> Saved | None:
         """Write a model's file, as it is after all that was logged before; None if that fails."""

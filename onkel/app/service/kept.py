@@ -58,14 +58,17 @@ class Past:
     def of(cls, archive: Archive, slot: Slot, now: Standing, watch: Watch) -> Past:
         """Read what there is once, or say that there is nothing."""
         pieces, owner = archive.pieces(), slot.spec.id
-        records = watch.over(archive.records(pieces, owner, now.position))
-        survey = Survey.of(records, now.refused, fleets.is_fleet(slot.estimator))
+        known = pieces[-1].end - 1  # what is behind the position tells what was refused before it
+        records = watch.over(archive.records(pieces, owner, known))
+        survey = Survey.of(records, now.refused, fleets.is_fleet(slot.estimator), now.position)
         if not survey.rows:
             raise Problem(
                 409, "no_rows", "No row of this model is kept: it has learned none, or they are "
                 "older or more than --archive asks for.",
             )  # fmt: skip
-        return cls(archive, pieces, owner, now, survey)
+        found = cls(archive, pieces, owner, now, survey)
+        found.check()
+        return found
 
     def before(self) -> dict[Any, int]:
         """Return how many rows were learned before those that are kept, by key."""
@@ -75,6 +78,14 @@ class Past:
         each = self.standing.rows.items()
         found = {key: rows - survey.learned_by_key[key] for key, rows in each}
         return {key: rows for key, rows in found.items() if rows}
+
+    def check(self) -> None:
+        """Refuse records that say of more rows than the model has learned."""
+        if min(self.before().values(), default=0) < 0:
+            raise Problem(
+                500, "fault", "The records that are kept tell of more rows than this model has "
+                "learned, so that a replay would not be what it did. This is a fault of onkel.",
+            )  # fmt: skip
 
     def steps(self, first: int, keys: frozenset[Any] | None) -> Iterator[Step]:
         """Return what the model did, in order."""

@@ -82,11 +82,21 @@ class Survey:
     _open: deque[_Brief] = field(default_factory=deque)
 
     @classmethod
-    def of(cls, records: Iterable[Record], refused: Iterable[int], by_key: bool = False) -> Survey:
-        """Return what some records hold; `refused` are those of which the log does not say so."""
+    def of(
+        cls, records: Iterable[Record], refused: Iterable[int], by_key: bool = False,
+        upto: float = math.inf,
+    ) -> Survey:  # fmt: skip
+        """Return what some records hold; `refused` are those of which the log does not say so.
+
+        Records behind `upto` only tell what was refused.
+        """
         found = cls(by_key)
         for record in records:
-            found.add(record.position, entry_of(record))
+            entry = entry_of(record)
+            if record.position <= upto:
+                found.add(record.position, entry)
+            else:
+                found.refused.update(entry.refused or ())
         found.refused.update(refused)
         found.decide(math.inf)
         return found

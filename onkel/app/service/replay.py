@@ -8,6 +8,7 @@ was on its way when the service ended) is decided now.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +23,7 @@ from onkel.app.service.keys import Remembered
 from onkel.app.service.log import Record
 from onkel.app.service.notices import Batch, Notices
 from onkel.app.service.places import MAKING
-from onkel.app.service.slots import Spec, inner
+from onkel.app.service.slots import Slot, Spec, inner
 from onkel.app.service.specs import build
 from onkel.fleet import Fleet
 
@@ -50,6 +51,8 @@ class Notes:
 
     def __init__(self, refused: Iterable[int] = ()) -> None:
         self.refused = set(refused)
+        self.anew: set[int] = set()
+        """Of these, those that were refused just now, and of which no record says so."""
         self.decided: dict[int, int] = {}
 
     def add(self, records: Iterable[Record]) -> None:
@@ -102,6 +105,12 @@ def parameters_of(entry: Entry) -> dict[str, Any]:
     return msgspec.json.decode(entry.parameters) if entry.parameters else {}
 
 
+def note_of(slot: Slot, guard: threading.RLock) -> Entry:
+    """Return a record that says which of a model's were refused, and nothing else."""
+    with guard:
+        return Entry(NOTE, slot.spec.id, decided=slot.position, refused=sorted(slot.refused))
+
+
 def spec_of(position: int, entry: Entry, kind: str) -> Spec:
     """Return what a record that brings a model says of it."""
     return Spec(
@@ -133,6 +142,8 @@ class Revived:
     incidents: ModelIncidents | None
     answers: list[Remembered] = field(default_factory=list)
     messages: list[Batch] = field(default_factory=list)
+    refused: set[int] = field(default_factory=set)
+    """Records of which nobody had been told whether they were applied, and that cannot be."""
 
 
 def loaded(data: bytes | None, incidents: bytes | None) -> Revived:
@@ -164,6 +175,7 @@ def revived(
     for batch in found.messages:
         assert notices is not None
         notices.take(*batch)
+    found.refused = notes.anew.intersection(record.position for record in records)
     return found
 
 
@@ -200,3 +212,4 @@ def check_undecided(record: Record, notes: Notes, error: Exception) -> None:
         words = f"record {record.position} of its log cannot be applied again"
         raise Unreadable(f"{words} ({words_of(error)})") from error
     notes.refused.add(record.position)
+    notes.anew.add(record.position)

@@ -66,6 +66,7 @@ class Start:
             words = f"{saved} cannot be loaded ({replay.words_of(error)})."
             self.models.set_aside(saved.spec, words)
             return
+        slot.refused |= found.refused
         slot.position = saved.position
         slot.saved = -1 if saved.tails else saved.position
         self.models.enter(slot)
