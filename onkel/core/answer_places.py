@@ -30,9 +30,9 @@ def place_of(seen: Array, frame: Array, tied: bool) -> tuple[Array, Array]:
     """
     center, spread = frame
     there = (spread > 0) & (np.arange(3)[:, None] <= (LATE if tied else ROWS))
-    safe = np.where(there, spread, np.inf)
-    z = np.where(there, (seen - center) / safe, 0.0)
-    z = np.clip(np.nan_to_num(z), -FURTHEST, FURTHEST)
+    far = np.nan_to_num(np.abs(seen - center)) / FURTHEST  # beyond it a spread is of no use
+    safe = np.where(there, np.maximum(spread, far), np.inf)
+    z = np.nan_to_num(np.where(there, (seen - center) / safe, 0.0))
     out = np.abs(z).max(axis=1, initial=0.0) >= STANDS_OUT
     compared = out if out.any() else there.any(axis=1)
     raw = np.where(there, z * z + EVEN, 0.0)

@@ -4,7 +4,7 @@ An alert is a row x, its step from the row before, and the mean of the last rows
 answered, it becomes a place e, seen in the units of then: z = (value - center) / spread, of each of
 the three. How like it another row is, after so many rows more,
 
-    k = exp(-D^2 - age / memory),    D the largest of the three
+    k = exp(-D^2 - (age / memory - 1)+),    D the largest of the three
     D = s (sum_j w_j |z_j(x) - z_j(e)| / radius + max_j (|z_j(x)| - limit_j)+ / 3),
 
 counts what made the alert stand out: ``w ~ z(e)^2 + 0.1``, and the radius grows with how far that
@@ -15,7 +15,7 @@ that an answer given by mistake does not make alerts of them.
 What stands out of a row may also be known from several places, each of its values from another. A
 value u spreads from its mean (those of now) is known from a place whose own was e on that side by
 
-    k_j = exp(-(r c)^2 - age / memory),    c = ((u - e)+ + (e - u)+ / sqrt d) / (1/2 + 0.3 e),
+    k_j = exp(-(r c)^2 - (age / memory - 1)+),  c = ((u - e)+ + (e - u)+ / sqrt d) / (1/2 + 0.3 e),
 
 r from 0 to 1 as u goes from 2 to 3: to be less far out on the same side counts little, with many
 features. The second best usual place counts, so that one answer given by mistake does not open a
@@ -197,8 +197,12 @@ class Answers:
         more = np.maximum((np.abs(z) - limit).max(axis=2), 0.0) / 3
         far = self.radius[:, 3] * (apart + more).max(axis=1)
         with np.errstate(over="ignore"):  # what is so far away is not alike
-            found: Array = np.exp(-(far**2) - (t - self.born) / self.memory)
+            found: Array = np.exp(-(far**2) - self._faded(t))
         return found
+
+    def _faded(self, t: int) -> Array:
+        """Return by how much each answer has faded: not at all while its memory lasts."""
+        return np.maximum((t - self.born) / self.memory - 1.0, 0.0)
 
     def known(self, z: Array, t: int) -> float:
         """Return how a row is known by what stands out of it, each value from a place of its own.
@@ -212,8 +216,8 @@ class Answers:
         r = np.minimum(u[out] - (STANDS_OUT - SEEN), 1.0)
         e = np.maximum(self.places[usual, 2][:, out] * np.sign(z[out]), 0.0)
         apart = np.maximum(u[out] - e, 0.0) + np.maximum(e - u[out], 0.0) / np.sqrt(self.d)
-        age = (t - self.born[usual])[:, None] / self.memory
-        like = np.exp(-((r * apart / (NEAR + WIDER * e)) ** 2) - age)
+        faded = self._faded(t)[usual, None]
+        like = np.exp(-((r * apart / (NEAR + WIDER * e)) ** 2) - faded)
         return float(np.sort(like, axis=0)[-2].min())
 
     def heard(self, seen: Array, z: Array, t: int, score: float, level: float) -> Heard:
@@ -283,7 +287,9 @@ class Answers:
         return found
 
     def answer(self, at: int, kind: int, t: int, frame: Array, least: float, usual: Array) -> Self:
-        """Return all of it with one more answer; one that changes its mind counts once.
+        """Return all of it with one more answer; of one alert the last one counts, once.
+
+        The same answer given again is not counted, but begins to hold anew.
 
         Parameters
         ----------
@@ -301,10 +307,9 @@ class Answers:
             Rows that were learned as usual, and their steps.
         """
         other, before = self.copy(), int(self.said[at])
-        if before == kind + 1:
-            return other
         other.said[at] = kind + 1
-        other._count(before - 1 if before else None, kind)
+        if before != kind + 1:
+            other._count(before - 1 if before else None, kind)
         number, tied = int(self.asked_at[at]), bool(self.asked[at, -1] > 0)
         place, radius = place_of(self.row_of(at), frame, tied)
         if kind:

@@ -208,8 +208,39 @@ def test_an_answer_fades(rng):
     model, number = watched(rng, memory=100.0)
     model.answer(number, "usual")
     assert not alert(model, [0.0, 12.0, 0.0])
+    core_run(model, rng.normal(size=(100, 3)))
+    assert not alert(model, [0.0, 12.0, 0.0])  # while its memory lasts it does not
     core_run(model, rng.normal(size=(400, 3)))
     assert alert(model, [0.0, 12.0, 0.0])
+
+
+def test_an_answer_that_is_given_again_holds_anew_and_counts_once(rng):
+    model, number = watched(rng, promise=PROMISES["beside"], memory=100.0)
+    for _ in range(5):
+        model.answer(number, "usual")
+        assert not alert(model, [0.0, 12.0, 0.0])
+        core_run(model, rng.normal(size=(400, 3)))
+        assert alert(model, [0.0, 12.0, 0.0])
+    own = model.answers
+    assert (own.answered, own.dismissed, len(own.born)) == (1, 1, 1)
+    assert identity(own) == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("base", [0.0, 7.0, -1e-200, 1e30])
+def test_a_column_that_was_constant_until_then(rng, use, base):
+    """However many spreads away: what was dismissed is quiet, half and twice as much is not."""
+    step = base or 1.0
+    X = np.column_stack([rng.normal(size=600), np.full(600, base)])
+    for which in CORES:
+        use(which)
+        model = Densities(SMALL, 2, np.float64, "error", None, 1e4)
+        core_run(model, X)
+        answered(model, [0.1, base + step], "usual")
+        assert not alert(model, [0.3, base + step])
+        for other in (base + step / 2, base + 2 * step, base - step):
+            assert alert(model, [0.1, other]), other
+        core_run(model, X[:300])
+        assert not alert(model, [-0.2, base + step])
 
 
 # -- the promise -------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """A detector whose alerts are answered, in plain loops.
 
 An answered alert e is seen in the units of then, z = (value - mean) / spread, of its row, its step
-and the mean of the last rows. A row x is like it by k = exp(-D^2 - age / memory), where D is the
+and the mean of the last rows; it is 1e6 spreads out at most, a spread being as much then. A row x is like it by k = exp(-D^2 - (age / memory - 1)+), where D is the
 largest over the three of
 
     s (sum_j w_j |z_j(x) - z_j(e)| / radius + max_j (|z_j(x)| - limit_j)+ / 3)
@@ -14,7 +14,7 @@ A row is known, too, if each value that stands out of it (u >= 2 spreads from it
 some 3 or more) is known from an answer of its own: with e = z(e)_j on the same side, 0 if on the
 other, by
 
-    k_j = exp(-(r c)^2 - age / memory), c = ((u - e)+ + (e - u)+ / sqrt(d)) / (0.5 + 0.3 e),
+    k_j = exp(-(r c)^2 - (age / memory - 1)+), c = ((u - e)+ + (e - u)+ / sqrt(d)) / (0.5 + 0.3 e),
     r = min(u - 2, 1);
 
 by the second best of the usual answers. The least of these counts. A row that is no alert for this
@@ -56,7 +56,10 @@ class Answering(Detector):
 
     def likeness(self, e, seen):
         far = e["s"] * self.apart(e["places"], seen)
-        return math.exp(-far * far - (self.t - e["born"]) / self.memory)
+        return math.exp(-far * far - self.faded(e))
+
+    def faded(self, e):
+        return max((self.t - e["born"]) / self.memory - 1, 0)
 
     def apart(self, places, seen):
         far = 0.0
@@ -110,7 +113,7 @@ class Answering(Detector):
             u = abs(z)
             c = u - own if u > own else (own - u) / math.sqrt(self.d)
             c *= min(u - 2, 1.0) / (0.5 + 0.3 * own)
-            known.append(math.exp(-c * c - (self.t - e["born"]) / self.memory))
+            known.append(math.exp(-c * c - self.faded(e)))
         return sorted(known)[-2]
 
     def heard(self, seen, score, tied):
@@ -142,8 +145,12 @@ class Answering(Detector):
         if not moments.mass > 0:
             return None
         spread = [
-            max(math.sqrt(moments.cov[j][j]), 1e-8 * self.size[j], 1e-300) for j in range(self.d)
-        ]
+            max(
+                math.sqrt(moments.cov[j][j]), 1e-8 * self.size[j], 1e-300,
+                abs(part[j] - moments.mean[j]) / 1e6,
+            )
+            for j in range(self.d)
+        ]  # fmt: skip
         z = [(part[j] - moments.mean[j]) / spread[j] for j in range(self.d)]
         total = sum(v * v + 0.1 for v in z)
         w = [(v * v + 0.1) / total for v in z]
@@ -157,8 +164,6 @@ class Answering(Detector):
     def answer(self, number, answer):
         seen, score, tied = self.asked[number]
         before = self.answers.get(number)
-        if before is not None and before["answer"] == answer:
-            return
         places = [self.place(k, part, tied) for k, part in zip(KINDS, seen, strict=True)]
         if any(p and p["out"] for p in places):
             for p in places:
@@ -175,6 +180,8 @@ class Answering(Detector):
             self.unlearn(seen)
 
     def count(self, before, answer):
+        if before is not None and before["answer"] == answer:
+            return
         change = (answer == "usual") - (before is not None and before["answer"] == "usual")
         self.dismissed += change
         self.answered += before is None

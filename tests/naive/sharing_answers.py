@@ -22,8 +22,6 @@ class Told(Answering):
         """`frame`: means and spreads; `sample`: rows that the key's detector keeps, unmarked."""
         x, score = self.asked[number]
         self.t, before = t, self.answers.get(number)
-        if before is not None and before["answer"] == answer:
-            return
         places, s = [self.placed(x, *frame), None, None], 1.0
         if answer == "fault":
             far = sorted(self.apart(places[:1], (r,)) for r in sample if list(r) != list(x))
@@ -36,7 +34,10 @@ class Told(Answering):
         self.count(before, answer)
 
     def placed(self, x, mean, spread):
-        spread = [max(s, 1e-8 * abs(m), 1e-300) for m, s in zip(mean, spread, strict=True)]
+        spread = [
+            max(s, 1e-8 * abs(m), 1e-300, abs(v - m) / 1e6)
+            for v, m, s in zip(x, mean, spread, strict=True)
+        ]
         z = [(v - m) / s for v, m, s in zip(x, mean, spread, strict=True)]
         total = sum(v * v + 0.1 for v in z)
         w = [(v * v + 0.1) / total for v in z]

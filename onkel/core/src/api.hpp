@@ -239,7 +239,7 @@ struct Answers {
   const double* radius;    // [count][4]: of each, and by how much all are sharpened
   const double* strength;  // [count]: -log p that a row there has, of faults; 0 where it is usual
   const int64_t* born;     // [count]: rows learned when the answer came
-  double memory;           // rows after which an answer has faded to a third
+  double memory;           // rows for which an answer holds, then it fades
   double theta;            // log p at most that alerts have, ...
   bool judges, alone;      // ... if that is asked for, and instead of the level
   int64_t room;            // of the ring of alerts; 0: none are kept

@@ -240,8 +240,13 @@ struct Machine : Metric {
       far = std::max(far, apart / a.radius[4 * i + k] + more / kOneMore);
     }
     far *= a.radius[4 * i + 3];
-    const double age = static_cast<double>(s.whole[onkel::kCountT] - a.born[i]) / a.memory;
-    return std::exp(-far * far - age);
+    return std::exp(-far * far - faded(i));
+  }
+
+  // By how much an answer has faded: not at all while its memory lasts.
+  double faded(int64_t i) const {
+    const double age = static_cast<double>(s.whole[onkel::kCountT] - s.answers.born[i]);
+    return std::max(age / s.answers.memory - 1, 0.0);
   }
 
   // How like value j of part k, which is u spreads out on a side, is to that of answer i.
@@ -251,8 +256,7 @@ struct Machine : Metric {
     const double r = std::min(u - (kStandsOut - kSeen), 1.0);
     const double inside = std::max(e - u, 0.0) / std::sqrt(static_cast<double>(d));
     const double far = r * (std::max(u - e, 0.0) + inside) / (kNearOwn + kWiderOwn * e);
-    const double age = static_cast<double>(s.whole[onkel::kCountT] - a.born[i]) / a.memory;
-    return std::exp(-far * far - age);
+    return std::exp(-far * far - faded(i));
   }
 
   // How well a value that stands out is known: by the second best of the places called usual.
