@@ -17,6 +17,8 @@ STANDS_OUT, MORE = 3.0, 1.3
 """A value so many spreads away stands out; so much further than the alert's own may another be."""
 EVEN = 0.1
 """In the weights: what a value counts that does not stand out."""
+ONE_MORE = 3.0
+"""Spreads beyond their limits that make a row another one."""
 SELDOM, OUTSIDE = 1000, 0.84
 """One usual row in so many may be as near to a fault as k = 1/2 (D is a bit more there)."""
 ROWS, STEPS, LATE = range(3)
@@ -44,6 +46,13 @@ def place_of(seen: Array, frame: Array, tied: bool) -> tuple[Array, Array]:
     return places, np.append(radius, 1.0)
 
 
+def beyond(z: Array, limit: Array) -> Array:
+    """Return by how much values that should not stand out do so, all together; [answers][3]."""
+    with np.errstate(over="ignore"):
+        over: Array = np.sqrt((np.maximum(np.abs(z) - limit, 0.0) ** 2).sum(axis=2))
+    return over / ONE_MORE
+
+
 def sharpness(place: Array, radius: Array, usual: Array) -> float:
     """Return s of a fault: at most one in `SELDOM` of the usual rows is of its kind.
 
@@ -54,7 +63,7 @@ def sharpness(place: Array, radius: Array, usual: Array) -> float:
     center, spread, own, weight, limit = place[:, :2]
     z = (usual - center) / spread
     apart = (weight * np.abs(z - own)).sum(axis=2) / radius[:2]
-    more = np.maximum((np.abs(z) - limit).max(axis=2), 0.0) / 3
+    more = beyond(z, limit)
     far = np.sort((apart + more).max(axis=1))
     nearest = float(far[min(len(far) // SELDOM, len(far) - 1)])
     return float(np.clip(OUTSIDE / max(nearest, 1e-9), 1.0, 1e9))

@@ -5,10 +5,10 @@ answered, it becomes a place e, seen in the units of then: z = (value - center) 
 the three. How like it another row is, after so many rows more,
 
     k = exp(-D^2 - (age / memory - 1)+),    D the largest of the three
-    D = s (sum_j w_j |z_j(x) - z_j(e)| / radius + max_j (|z_j(x)| - limit_j)+ / 3),
+    D = s (sum_j w_j |z_j(x) - z_j(e)| / radius + sqrt(sum_j (|z_j(x)| - limit_j)+^2) / 3),
 
 counts what made the alert stand out: ``w ~ z(e)^2 + 0.1``, and the radius grows with how far that
-was. A value that stands out where the alert's did not makes a row another one (limit). s is 1; of a
+was. Values that stand out where the alert's did not make a row another one (limit). s is 1; of a
 fault it is as much as leaves hardly any of the rows that were learned as usual within k >= 1/2, so
 that an answer given by mistake does not make alerts of them.
 
@@ -36,7 +36,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.answer_places import NEAR, STANDS_OUT, WIDER, place_of, sharpness
+from onkel.core.answer_places import NEAR, STANDS_OUT, WIDER, beyond, place_of, sharpness
 
 Array = NDArray[Any]
 
@@ -194,7 +194,7 @@ class Answers:
         center, spread, place, weight, limit = np.moveaxis(self.places, 1, 0)
         z = (seen - center) / spread
         apart = (weight * np.abs(z - place)).sum(axis=2) / self.radius[:, :3]
-        more = np.maximum((np.abs(z) - limit).max(axis=2), 0.0) / 3
+        more = beyond(z, limit)
         far = self.radius[:, 3] * (apart + more).max(axis=1)
         with np.errstate(over="ignore"):  # what is so far away is not alike
             found: Array = np.exp(-(far**2) - self._faded(t))

@@ -74,7 +74,7 @@ class Detector(JudgesOnDevice, BaseDetector):
         The share of answered alerts that are faults (see `feedback`): a level beside that of nu
         falls with each alert that is called usual, and rises with each that is called a fault.
     memory_of_feedback : float
-        Rows after which an answer has faded to about a third.
+        Rows for which an answer holds; then it fades, within as many again to about a third.
     alerts_kept : int
         So many alerts, the last ones, can be answered.
     memory : float
@@ -284,7 +284,8 @@ class Detector(JudgesOnDevice, BaseDetector):
             Of the alert: how many rows had been learned before it. `alerts_` lists those that can
             be answered, the last `alerts_kept`.
         answer : {"usual", "fault"}
-            Another answer to the same alert takes the place of the first.
+            Another answer to the same alert takes the place of the first; the same one given
+            again holds anew, and counts once.
         """
         self._answer(id, answer)
         return self

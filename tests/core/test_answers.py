@@ -131,6 +131,19 @@ def test_what_was_usual_comes_no_more_and_all_else_does(rng):
         assert alert(model, other), other
 
 
+def test_many_that_join_in_are_another_matter_though_each_would_be_none(rng):
+    model = Densities(SMALL, 20, np.float64, "error", None, 1e4)
+    core_run(model, rng.normal(size=(600, 20)))
+    row = np.zeros(20)
+    row[1] = 12
+    answered(model, row.copy(), "usual")
+    assert not alert(model, row)
+    row[2] = 3.5
+    assert not alert(model, row)
+    row[2:] = 3.5 * (-1.0) ** np.arange(18)
+    assert alert(model, row)
+
+
 def answered(model, row, kind):
     """Let a row raise an alert, and answer it."""
     core_run(model, np.array([row]))

@@ -1,10 +1,10 @@
 """A detector whose alerts are answered, in plain loops.
 
 An answered alert e is seen in the units of then, z = (value - mean) / spread, of its row, its step
-and the mean of the last rows; it is 1e6 spreads out at most, a spread being as much then. A row x is like it by k = exp(-D^2 - (age / memory - 1)+), where D is the
-largest over the three of
+and the mean of the last rows; it is 1e6 spreads out at most, a spread being as much then. A row x
+is like it by k = exp(-D^2 - (age / memory - 1)+), where D is the largest over the three of
 
-    s (sum_j w_j |z_j(x) - z_j(e)| / radius + max_j (|z_j(x)| - limit_j)+ / 3)
+    s (sum_j w_j |z_j(x) - z_j(e)| / radius + sqrt(sum_j (|z_j(x)| - limit_j)+^2) / 3)
 
 with w_j ~ z_j(e)^2 + 0.1, radius = 0.5 + 0.3 sum_j w_j |z_j(e)|, limit_j = max(1.3 |z_j(e)|, 3).
 Of the three only those are compared in which e stands out (|z_j| >= 3 somewhere), all of them if it
@@ -70,7 +70,7 @@ class Answering(Detector):
             for j, value in enumerate(part):
                 z = (value - place["mean"][j]) / place["spread"][j]
                 apart += place["w"][j] * abs(z - place["z"][j])
-                more = max(more, abs(z) - place["limit"][j])
+                more = math.hypot(more, max(abs(z) - place["limit"][j], 0))
             far = max(far, apart / place["radius"] + more / 3)
         return far
 

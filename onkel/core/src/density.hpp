@@ -235,9 +235,10 @@ struct Machine : Metric {
       for (int64_t j = 0; j < d; ++j) {
         const double z = (seen[k][j] - c[j]) / c[next + j];
         apart += c[3 * next + j] * std::fabs(z - c[2 * next + j]);
-        more = std::max(more, std::fabs(z) - c[4 * next + j]);
+        const double over = std::max(std::fabs(z) - c[4 * next + j], 0.0);
+        more += over * over;
       }
-      far = std::max(far, apart / a.radius[4 * i + k] + more / kOneMore);
+      far = std::max(far, apart / a.radius[4 * i + k] + std::sqrt(more) / kOneMore);
     }
     far *= a.radius[4 * i + 3];
     return std::exp(-far * far - faded(i));
