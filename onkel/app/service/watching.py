@@ -17,6 +17,7 @@ from onkel.app.live.board import PERIOD, REVISED, Block, Board
 from onkel.app.run.incidents import Happened
 from onkel.app.service import feedback, tables
 from onkel.app.service.bodies import Entry, names_bytes
+from onkel.app.service.incidents import places_of
 from onkel.app.service.slots import Slot
 from onkel.fleet import Fleet
 from onkel.fleet.ranking import Ranking
@@ -200,7 +201,7 @@ class Watch:
         )  # fmt: skip
         self.board.publish(slot.spec.name, block)
         if est.task == "novelty" and judged.mark is not None and judged.mark.any():
-            self._alerts(slot, judged, est.t_ - len(rows), ids)
+            self._alerts(slot, judged, places_of(entry, est), ids)
 
     def _publish_keys(
         self, slot: Slot, watched: Watched, entry: Entry, X: Any, names: Any, judged: Marks,
@@ -229,7 +230,7 @@ class Watch:
         rare = np.full(len(keys), np.nan) if judged.rare is None else judged.rare
         watched.ranking.update(keys, rare, judged.mark, X, judged.usual)
         why = {} if judged.why is None or not judged.mark.any() else judged.why()
-        told = _told(judged, fleet.t_ - len(keys), ids)
+        told = _told(judged, places_of(entry, fleet), ids)
         for alert, at in told:
             alert |= {"key": str(keys[at]), "whole": not isinstance(keys[at], str)}
             alert["sentence"] = why.get(at, UNKNOWN)
@@ -262,7 +263,7 @@ class Watch:
 
     # -- reasons -------------------------------------------------------------------------------
 
-    def _alerts(self, slot: Slot, judged: Marks, before: int, ids: Any) -> None:
+    def _alerts(self, slot: Slot, judged: Marks, before: Array, ids: Any) -> None:
         """Show the latest alerts of the block, each with its reason."""
         try:
             why = {} if judged.why is None else judged.why()
@@ -290,13 +291,16 @@ def _counted(slot: Slot) -> dict[str, int]:
     return {} if own is None else {"incidents": own.so_far, "incidents_open": own.open}
 
 
-def _told(judged: Marks, before: int, ids: Any) -> list[tuple[dict[str, Any], int]]:
-    """Return the latest alerts of a call, without reasons, and their places in it."""
+def _told(judged: Marks, before: Array, ids: Any) -> list[tuple[dict[str, Any], int]]:
+    """Return the latest alerts of a call, without reasons, and their places in it.
+
+    `before`: how many rows were learned before each row.
+    """
     assert judged.value is not None and judged.limit is not None and judged.mark is not None
     return [
         (
             {
-                "t": before + at + 1, "score": float(judged.value[at]),
+                "t": int(before[at]) + 1, "score": float(judged.value[at]),
                 "threshold": float(judged.limit[at]), "sentence": None, "features": [],
                 **_id(ids, at),
             },
