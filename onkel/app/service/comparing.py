@@ -209,6 +209,13 @@ def anew(model: Any, changed: Mapping[str, Any], path: str, memory: int) -> Any:
     single = model.estimator if fleets.is_fleet(model) else model
     kind = type(single)
     given = values_of(kind.__name__, changed, path)
+    if given.get("columns", single.columns) != single.columns:
+        words = (
+            "What columns are is the same for all settings: the model's rows are read as it reads "
+            "them. Leave columns out; a setting takes all other parameters. To compare other "
+            "columns, make a model with them, and let it learn the rows."
+        )
+        raise Problem(422, "bad_parameters", words, f"{path}.columns")
     try:
         made = kind(**{**single.get_params(deep=False), **given})
         made.check_params()

@@ -405,11 +405,37 @@ def test_settings_that_a_shared_fleet_cannot_have_are_refused(one, rng) -> None:
     one.client.ok("POST", "/models", {**made, "features": ["a", "b"]})
     body = {"X": rng.normal(size=(50, 2)).tolist(), "keys": ["a"] * 50}
     one.client.ok("POST", "/models/f/learn", body)
-    for changed in ({"nu": None, "precision": 0.9}, {"columns": {"a": "category"}}):
+    for changed, field in (
+        ({"nu": None, "precision": 0.9}, "settings[1]"),
+        ({"columns": {"a": "category"}}, "settings[1].columns"),
+    ):
         for more in ({}, body):
             asked = {**more, "settings": [{}, changed]}
             status, error = one.client.refused("POST", "/models/f/replay", asked)
-            assert status == 422 and error["field"] == "settings[1]", error
+            assert status == 422 and error["field"] == field, error
+
+
+def test_what_columns_are_is_no_setting(one, rng, outcomes) -> None:
+    """Rows are read as the model reads them; a model of its own has other alerts with others."""
+    client, own = one.client, {"columns": {"c": "category"}}
+    rows = [{"c": "xy"[i % 2], "n": v} for i, v in enumerate(rng.normal(size=900).tolist())]
+    for row in rows[600::60]:
+        row["c"] = "odd"
+    alerts = {}
+    for name, given in (("m", {}), ("c", own), ("i", {"columns": {"c": "ignore"}})):
+        made = {"name": name, "kind": "Detector", "parameters": {**OWN, **given}}
+        client.ok("POST", "/models", made)
+        said = client.ok("POST", f"/models/{name}/predict-then-learn", {"X": rows})["values"]
+        alerts[name] = [i for i, v in enumerate(said) if v < 0]
+    assert alerts["m"] == alerts["c"] != alerts["i"]
+    for more in ({}, {"X": rows}):
+        for name, columns in (("m", {"c": "ignore"}), ("c", {"c": "ignore"}), ("c", None)):
+            asked = {**more, "settings": [OTHER, {"columns": columns}]}
+            status, error = client.refused("POST", f"/models/{name}/replay", asked)
+            assert (status, error["field"]) == (422, "settings[1].columns")
+            assert "Leave columns out" in error["message"]
+        client.ok("POST", "/models/c/replay", {**more, "settings": [{**own, "nu": 0.05}]})
+    assert [a.row for a in outcomes[1].alerts] == alerts["c"], "its own are no other ones"
 
 
 # -- an archive that does not reach back -------------------------------------------------------
