@@ -19,7 +19,7 @@ from onkel.app.http.problems import Problem, busy
 from onkel.app.replay.compare import WAS, Alert, Outcome, described
 from onkel.app.replay.heard import Heard
 from onkel.app.replay.since import timestamp
-from onkel.app.service import calls, fleets
+from onkel.app.service import calls, feedback, fleets
 from onkel.app.service.bodies import Entry
 from onkel.app.service.limits import Limits
 from onkel.app.service.replay import time_of
@@ -161,7 +161,7 @@ class Trial:
         except REFUSALS as error:
             raise calls.refused(error) from error
         own = model.estimator if isinstance(model, Fleet) else model
-        heard = Heard({}, getattr(own, "precision", None))
+        heard = Heard({}, feedback.promised(own))
         return Outcome(name, changed, own.nu, self.entry.count, warming, alerts, heard=heard)
 
     def _learned(self, model: Any, part: slice, until: float) -> Judged:

@@ -42,6 +42,14 @@ def check_hears(estimator: Any) -> None:
         raise Problem(422, "no_feedback", words, "name")
 
 
+def promised(model: Any) -> float | None:
+    """Return the share of faults among alerts that a detector promises; None of one without.
+
+    Another parameter of that name is the arithmetic of a device.
+    """
+    return model.precision if hears(model) else None
+
+
 def entry_of(wanted: Feedback, model: int) -> Entry:
     """Return answers as the log holds them, checked as far as that goes without the model."""
     single = wanted.id is not None or wanted.answer is not None or wanted.key is not None

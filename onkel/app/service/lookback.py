@@ -154,7 +154,7 @@ class Lane:
     def outcome(self) -> Outcome:
         """Return what came of all rows."""
         own = self.model.estimator if self.keyed else self.model
-        heard = Heard(self.heard, getattr(own, "precision", None))
+        heard = Heard(self.heard, feedback.promised(own))
         return Outcome(
             self.name, self.changed, own.nu, self.rows, self.warming, self.alerts, heard=heard
         )

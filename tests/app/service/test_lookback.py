@@ -369,6 +369,20 @@ def test_answers_are_of_the_life_in_which_they_were_given(one, rng) -> None:
     assert found == 422 and error["field"] == "keys" and "No row of the key" in error["message"]
 
 
+def test_a_detector_that_hears_no_answers_promises_no_precision(one, rng, outcomes) -> None:
+    """What `precision` is of NoveltyDetector: the arithmetic of a device."""
+    client, X = one.client, rows(rng, 900)
+    own = {"nu": 0.05, "warmup": 40}
+    client.ok("POST", "/models", {"name": "n", "kind": "NoveltyDetector", "parameters": own})
+    had = client.ok("POST", "/models/n/predict-then-learn", {"X": X.tolist()})["values"]
+    for more in ({}, {"X": X.tolist()}):
+        asked = {**more, "settings": [{"nu": 0.02}, {"precision": "float32"}]}
+        for told in client.ok("POST", "/models/n/replay", asked)["settings"]:
+            assert not [name for name in told if "answer" in name or "precision" in name]
+            assert told["alerts"] > 5
+    assert [a.row for a in outcomes[0].alerts] == [i for i, v in enumerate(had) if v < 0]
+
+
 def test_a_gap_by_the_clock(one, rng) -> None:
     X, times = rng.normal(size=(300, 2)), (np.arange(300) * 60.0 + 1.7e9).tolist()
     X[200:204] += 9.0
