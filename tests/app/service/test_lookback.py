@@ -498,6 +498,62 @@ def test_an_archive_that_begins_late_says_so(one, rng, outcomes, keyed) -> None:
     assert client.ok("POST", "/models/d/replay", {"since": 2000})["settings"][0]["rows"] == 500
 
 
+@pytest.mark.parametrize("way", ["trimmed", "file", "whole"])
+def test_answers_of_a_life_whose_beginning_is_not_kept(one, rng, outcomes, way) -> None:
+    """Their numbers count rows that nobody knows of: they are heard of no other alert."""
+    client, archive, name = one.client, one.engine.state.archive, "d"
+    made = {"name": "d", "kind": "Detector", "parameters": {**OWN, "nu": 0.01}, "keyed": True}
+    client.ok("POST", "/models", made)
+
+    def live(count, *far):
+        X = rng.normal(size=(count, 2))
+        for i, row in enumerate(far):
+            X[row] = [9.0 + 9.0 * i, -9.0]
+        for key in ("k", "other"):
+            body = {"X": X.tolist(), "keys": [key] * count}
+            ids = client.ok("POST", f"/models/{name}/predict-then-learn", body)["alert_id"]
+        return ids
+
+    def answer(key, id, said):
+        body = {"key": key, "id": id, "answer": said}
+        client.ok("POST", f"/models/{name}/feedback", body)
+
+    def told():
+        found = client.ok("POST", f"/models/{name}/replay", {})
+        own = found["settings"][0]
+        of = {kind: n["of"] for kind, n in own.get("answered", {}).items()}
+        return found["notes"], own.get("answers_heard", 0), of
+
+    live(100)
+    if way == "trimmed":
+        one.engine.snapshot()
+        for path in archive.folder.iterdir():
+            os.utime(path, (0, 0))
+        archive.tidy()
+    elif way == "file":
+        data, name = client.send("GET", "/models/d/file")[2], "e"
+        binary = {"Content-Type": "application/octet-stream"}
+        assert client.send("PUT", "/models/e/file", data, binary)[0] == 201
+    ids = live(300, 80, 180)
+    assert ids[80] == "180" and ids[180] == "280", "in new models the second one has that number"
+    answer("k", "180", "usual")
+    answer("other", "180", "fault")
+    assert told()[1:] == (2, {"usual": 1, "fault": 1})
+    assert {a.row for a in outcomes[0].alerts} >= {280, 380, 580, 680}
+    client.ok("POST", f"/models/{name}/forget", {"keys": ["k", "never"]})
+    notes, heard, of = told()
+    if way == "whole":
+        assert (notes, heard, of) == ([], 2, {"usual": 1, "fault": 1})
+    else:
+        assert (heard, of) == (1, {"usual": 0, "fault": 1})
+        assert notes[-1].startswith("1 answer is to alerts of keys that were forgotten later")
+    assert live(300, 80, 180)[80] == "480", "of the key that was not forgotten"
+    answer("k", "180", "fault")
+    notes, heard, of = told()
+    assert of["fault"] == 2 and heard == of["fault"] + of["usual"] == (3 if way == "whole" else 2)
+    assert sum("forgotten later" in words for words in notes) == (way != "whole")
+
+
 def test_a_model_that_came_as_a_file_begins_late(one, rng) -> None:
     client, X = one.client, rows(rng, 600)
     client.ok("POST", "/models", {"name": "d", "kind": "Detector", "parameters": OWN})
