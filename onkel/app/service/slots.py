@@ -76,7 +76,7 @@ class Slot:
         """Rate of alerts, or of targets outside; `realised` is what came of it, of late."""
         self.realised: float | None = None
         self.heard = time.monotonic()
-        """When the last example came."""
+        """When the last row came."""
         self.weights: dict[str, float] = {}
         """Of a self-tuning model's members, by their names; of late."""
         self.logged = 0

@@ -120,7 +120,8 @@ class Watch:
             self.forgot(slot, entry.keys or [])
             return
         slot.examples += len(rows)
-        slot.heard = time.monotonic()
+        if entry.op != feedback.OP:
+            slot.heard = time.monotonic()
         slot.alerts += 0 if judged.mark is None else int(np.count_nonzero(judged.mark))
         watched = self._watched.get(slot.spec.id)
         if watched is None or slot.gone:

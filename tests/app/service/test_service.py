@@ -240,6 +240,34 @@ def test_metrics_are_what_prometheus_reads(client):
     assert ("onkel_examples_total", 'model="det"') in seen
 
 
+def metric(client, name, model):
+    """Return what /metrics says of a model."""
+    text = client.send("GET", "/metrics")[2].decode()
+    [line] = [x for x in text.splitlines() if x.startswith(f'{name}{{model="{model}"}} ')]
+    return float(line.split()[1])
+
+
+def test_only_rows_are_rows_that_came(tmp_path, rng):
+    """Answers and forgotten keys are none: who waits for rows is not told that some have come."""
+    with served(tmp_path / "s") as one:
+        client = one.client
+        parameters = {"nu": 0.05, "warmup": 40}
+        made = {"name": "d", "kind": "Detector", "keyed": True, "parameters": parameters}
+        client.ok("POST", "/models", made)
+        body = {"X": rng.normal(size=(300, 2)).tolist(), "keys": ["a", "b"] * 150}
+        ids = client.ok("POST", "/models/d/predict-then-learn", body)["alert_id"]
+        i = next(i for i, id in enumerate(ids) if id)
+        silent = "onkel_seconds_since_row"
+        one.engine.slot("d").heard -= 1000.0
+        said = {"key": body["keys"][i], "id": ids[i], "answer": "fault"}
+        client.ok("POST", "/models/d/feedback", said)
+        assert metric(client, silent, "d") >= 1000.0
+        client.ok("POST", "/models/d/forget", {"keys": ["a"]})
+        assert metric(client, silent, "d") >= 1000.0
+        client.ok("POST", "/models/d/learn", {"X": [[1.0, 2.0]], "keys": ["b"]})
+        assert metric(client, silent, "d") < 60.0
+
+
 def test_the_openapi_document_has_every_route_and_no_other(service, client):
     document = client.ok("GET", "/openapi.json")
     assert document["openapi"].startswith("3.1")
