@@ -107,21 +107,22 @@ class Watch:
             watched.ranking.drop(keys)
 
     def learned(
-        self, slot: Slot, entry: Entry, rows: Any, judged: Marks, ids: Any = None,
+        self, slot: Slot, entry: Entry, rows: Any, judged: Marks, learned: int, ids: Any = None,
         happened: Happened | None = None,
     ) -> None:  # fmt: skip
         """Note what a call brought; called while no other is at the model.
 
-        `ids` are those of alerts that can be answered; what happened to incidents is theirs.
+        So many rows were learned: others have no weight. `ids` are those of alerts that can be
+        answered; what happened to incidents is theirs.
         """
         if happened is not None and (happened.events or happened.before):
             self._incidents(slot)
         if entry.op == "forget":
             self.forgot(slot, entry.keys or [])
             return
-        slot.examples += len(rows)
         if entry.op != feedback.OP:
             slot.heard = time.monotonic()
+        slot.examples += learned
         slot.alerts += 0 if judged.mark is None else int(np.count_nonzero(judged.mark))
         watched = self._watched.get(slot.spec.id)
         if watched is None or slot.gone:
