@@ -177,7 +177,7 @@ class Watch:
         ids, answers = entry.alerts or [], entry.answers or []
         keys: list[Any] = [*entry.keys] if entry.keys else [None] * len(ids)
         for key, id, answer in zip(keys, ids, answers, strict=True):
-            self.board.answer(slot.spec.name, id, answer, key)
+            self.board.answer(slot.spec.name, str(int(id)), answer, key)
         if watched.ranking is None:
             numbers = self._numbers(slot, watched, slot.estimator.diagnostics_)
             self.board.publish(slot.spec.name, Block(slot.estimator.task, 0, numbers=numbers))

@@ -240,6 +240,10 @@ def test_the_page_is_told_ids_and_answers(rng, tmp_path):
         client.ok("POST", "/models/pump/feedback", {"id": "1000", "answer": "usual"})
         alert = shown(one, lambda found: "answer" in found[-1])[-1]
         assert alert["answer"] == "usual" and alert["refused"] == ""
+        for id, answer in (("0001000", "fault"), (1000, "usual")):  # the same number
+            client.ok("POST", "/models/pump/feedback", {"id": id, "answer": answer})
+            assert client.ok("GET", "/models/pump/alerts?count=1")["alerts"][0]["answer"] == answer
+            shown(one, lambda found, answer=answer: found[-1]["answer"] == answer)
 
 
 def shown(one, condition):
