@@ -24,7 +24,7 @@ from onkel.app.service.bodies import Entry
 from onkel.app.service.limits import Limits
 from onkel.app.service.replay import time_of
 from onkel.app.service.slots import Slot
-from onkel.app.service.specs import REFUSALS, values_of
+from onkel.app.service.specs import REFUSALS, field_of, values_of
 from onkel.clock import seconds
 from onkel.fleet import Fleet
 from onkel.judge import NamedRows, forgets_by_clock
@@ -159,7 +159,7 @@ class Trial:
                 warming += int(np.count_nonzero(found.warming))
                 alerts += self._alerts(found, part.start)
         except REFUSALS as error:
-            raise calls.refused(error) from error
+            raise calls.refused(error, field_of(error, "X")) from error
         own = model.estimator if isinstance(model, Fleet) else model
         heard = Heard({}, feedback.promised(own))
         return Outcome(name, changed, own.nu, self.entry.count, warming, alerts, heard=heard)

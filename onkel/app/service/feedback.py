@@ -100,10 +100,11 @@ def check_keys(estimator: Any, entry: Entry) -> None:
     """Refuse answers without keys for a model that has them, and the reverse."""
     if isinstance(estimator, Fleet) == (entry.keys is not None):
         return
+    field = "answers[0].key" if entry.lines else "key"
     if entry.keys is not None:
-        raise Problem(422, "bad_field", "This model has no keys: leave key out.", "key")
+        raise Problem(422, "bad_field", "This model has no keys: leave key out.", field)
     words = "This model has keys: say which one's alert it is, key beside id."
-    raise Problem(422, "bad_field", words, "key")
+    raise Problem(422, "bad_field", words, field)
 
 
 def applied(estimator: Any, entry: Entry, position: int) -> bytes:

@@ -629,7 +629,7 @@ def asked(tmp_path_factory):
         ({"settings": [{"nue": 1}]}, 422, "settings[0].nue", "no parameter"),
         ({"settings": [{}] * 9}, 422, "settings", "Up to 8"),
         ({"settings": [{"memory": "1h"}]}, 422, None, "memory"),
-        ({"time": [1.0]}, 422, None, "time"),
+        ({"time": [1.0]}, 422, "time", "unknown field"),
     ],
 )  # fmt: skip
 def test_refusals_name_the_field(asked, body, status, field, said) -> None:
