@@ -107,7 +107,7 @@ class Twin:
             assert told["of"] == told["shown"] == said.count(kind)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few
 @pytest.mark.parametrize("what", ["width", "null", "answer"])
 @pytest.mark.parametrize("keyed", [True, False])
 @pytest.mark.parametrize("way", ["restarts", "kills"])
