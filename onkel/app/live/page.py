@@ -204,7 +204,11 @@ def whole(asked: Any, name: str, default: int, most: int, least: int = 0) -> int
 def key_of(asked: Any) -> str | int:
     """Return the key that a query names."""
     key: str = asked.get("key", "")
-    if asked.get("kind") == "number":
+    kind = asked.get("kind", "text")
+    if kind not in ("text", "number"):
+        words = f"kind is text or number; got {kind[:40]!r}."
+        raise Problem(422, "bad_field", words, "kind")
+    if kind == "number":
         return whole({"key": key}, "key", 0, 2**63 - 1, -(2**63))
     return key
 

@@ -254,6 +254,7 @@ _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {
     for kind in (Create, Forget, Feedback, Labels, Recall, *ANY, *ANY.values())
 }
 _AT = re.compile(r" - at `(.*)`$")
+_NAMED = re.compile(r"Object (?:missing required|contains unknown) field `(.*)`$", re.DOTALL)
 _BYTE = re.compile(r"\(byte (\d+)\)")
 
 
@@ -369,8 +370,10 @@ def _column(lines: Sequence[Line], name: str) -> Any:
 def _unreadable(error: Exception, body: bytes, where: str = "") -> Problem:
     text = str(error) or type(error).__name__
     at = _AT.search(text)
-    field = at[1].removeprefix("$").lstrip(".") if at else None
+    field = at[1].removeprefix("$").lstrip(".") if at else ""
     text = _AT.sub("", text).removesuffix(".")
+    if named := _NAMED.match(text):
+        field = f"{field}.{named[1][:80]}".lstrip(".")
     text = f"{where}: {text}" if where else text
     if isinstance(error, RecursionError):
         return Problem(400, "bad_json", f"{where or 'The body'}: nested too deeply.")

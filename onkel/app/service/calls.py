@@ -13,7 +13,7 @@ from onkel.app.service import feedback, fleets, marking, pending, tables
 from onkel.app.service.bodies import Entry
 from onkel.app.service.keys import Remembered
 from onkel.app.service.slots import inner
-from onkel.app.service.specs import REFUSALS
+from onkel.app.service.specs import REFUSALS, field_of
 from onkel.columns import Encoded
 from onkel.inputs import RefusedRow
 from onkel.judge import OUTPUTS, Answer
@@ -66,7 +66,7 @@ def learn(estimator: Any, entry: Entry, names: list[str] | None, rows: Any) -> A
         found = judge.answer(estimator, X, y, output, explain=FIRST_EXPLAINED, **how)
         return marking.marked(estimator, found, y)
     except REFUSALS as error:
-        raise refused(error) from error
+        raise refused(error, field_of(error, "X", entry.lines)) from error
 
 
 def _fleet_learn(fleet: Any, entry: Entry, names: list[str] | None, rows: Any) -> Answer:
@@ -74,7 +74,7 @@ def _fleet_learn(fleet: Any, entry: Entry, names: list[str] | None, rows: Any) -
     try:
         return fleets.learn(fleet, entry, names, rows, output)
     except REFUSALS as error:
-        raise refused(error) from error
+        raise refused(error, field_of(error, "X", entry.lines)) from error
 
 
 def _needs_y(entry: Entry) -> list[Any]:

@@ -19,12 +19,12 @@ from onkel.app.http.problems import Problem, busy
 from onkel.app.replay.compare import WAS, Alert, Outcome, described
 from onkel.app.replay.heard import Heard
 from onkel.app.replay.since import timestamp
-from onkel.app.service import calls, fleets
+from onkel.app.service import calls, feedback, fleets
 from onkel.app.service.bodies import Entry
 from onkel.app.service.limits import Limits
 from onkel.app.service.replay import time_of
 from onkel.app.service.slots import Slot
-from onkel.app.service.specs import REFUSALS, values_of
+from onkel.app.service.specs import REFUSALS, field_of, values_of
 from onkel.clock import seconds
 from onkel.fleet import Fleet
 from onkel.judge import NamedRows, forgets_by_clock
@@ -159,9 +159,9 @@ class Trial:
                 warming += int(np.count_nonzero(found.warming))
                 alerts += self._alerts(found, part.start)
         except REFUSALS as error:
-            raise calls.refused(error) from error
+            raise calls.refused(error, field_of(error, "X")) from error
         own = model.estimator if isinstance(model, Fleet) else model
-        heard = Heard({}, getattr(own, "precision", None))
+        heard = Heard({}, feedback.promised(own))
         return Outcome(name, changed, own.nu, self.entry.count, warming, alerts, heard=heard)
 
     def _learned(self, model: Any, part: slice, until: float) -> Judged:
@@ -209,6 +209,13 @@ def anew(model: Any, changed: Mapping[str, Any], path: str, memory: int) -> Any:
     single = model.estimator if fleets.is_fleet(model) else model
     kind = type(single)
     given = values_of(kind.__name__, changed, path)
+    if given.get("columns", single.columns) != single.columns:
+        words = (
+            "What columns are is the same for all settings: the model's rows are read as it reads "
+            "them. Leave columns out; a setting takes all other parameters. To compare other "
+            "columns, make a model with them, and let it learn the rows."
+        )
+        raise Problem(422, "bad_parameters", words, f"{path}.columns")
     try:
         made = kind(**{**single.get_params(deep=False), **given})
         made.check_params()

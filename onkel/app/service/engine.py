@@ -94,6 +94,8 @@ class Engine:
             raise
         self.replayed = start.replayed
         """Records of the log that were applied again at the start."""
+        for slot in self.models.in_use():
+            slot.begin()
         self._committer = Committer(self.state.log)
         self._committer.start()
         self.keeper.start(self._committer, snapshot_bytes, snapshot_seconds)
@@ -357,6 +359,7 @@ class Engine:
             raise Problem(404, "unknown_model", "This model was deleted meanwhile.", "name")
         if slot.failed:
             raise Problem(503, "model_failed", slot.failed)
+        t = replay.time_of(slot.estimator)
         body, said, rows = calls.learned(slot.model, entry, slot.spec.features, position)
         slot.kept = pending.bytes_of(slot.model)
         estimator, features, happened = slot.estimator, slot.spec.features, None
@@ -364,7 +367,8 @@ class Engine:
             happened = slot.incidents.take(entry, position, estimator, said, rows, features)
         if entry.op != pending.REMEMBER:
             ids = said.beside.get("alert_id")
-            self.watch.learned(slot, entry, rows, said.marks, ids, happened)
+            learned = replay.time_of(estimator) - t
+            self.watch.learned(slot, entry, rows, said.marks, learned, ids, happened)
         if self.notices is not None:
             found = self.notices.messages(slot.spec, entry, position, estimator, said, happened)
             self.notices.take(slot.spec.id, position, found)

@@ -42,6 +42,14 @@ def check_hears(estimator: Any) -> None:
         raise Problem(422, "no_feedback", words, "name")
 
 
+def promised(model: Any) -> float | None:
+    """Return the share of faults among alerts that a detector promises; None of one without.
+
+    Another parameter of that name is the arithmetic of a device.
+    """
+    return model.precision if hears(model) else None
+
+
 def entry_of(wanted: Feedback, model: int) -> Entry:
     """Return answers as the log holds them, checked as far as that goes without the model."""
     single = wanted.id is not None or wanted.answer is not None or wanted.key is not None
@@ -92,10 +100,11 @@ def check_keys(estimator: Any, entry: Entry) -> None:
     """Refuse answers without keys for a model that has them, and the reverse."""
     if isinstance(estimator, Fleet) == (entry.keys is not None):
         return
+    field = "answers[0].key" if entry.lines else "key"
     if entry.keys is not None:
-        raise Problem(422, "bad_field", "This model has no keys: leave key out.", "key")
+        raise Problem(422, "bad_field", "This model has no keys: leave key out.", field)
     words = "This model has keys: say which one's alert it is, key beside id."
-    raise Problem(422, "bad_field", words, "key")
+    raise Problem(422, "bad_field", words, field)
 
 
 def applied(estimator: Any, entry: Entry, position: int) -> bytes:

@@ -54,6 +54,8 @@ class View:
     names: list[str] | None
     before: Mapping[Any, int]
     """Rows that the model had learned before the first one, by key."""
+    cut: frozenset[Any]
+    """Keys of which that is not known until they were first forgotten."""
     most: int
     """Alerts of one setting."""
 
@@ -89,6 +91,8 @@ class Lane:
 
     def _hear(self, one: Said) -> None:
         """Take an answer in, where this setting has the alert."""
+        if one.key in self.view.cut and not self.lives[one.key]:
+            return
         number = one.id - self.view.before.get(one.key, 0)
         entry = Entry(feedback.OP, 0, alerts=[str(number)], answers=[one.answer])
         entry.keys = None if one.key is None else [one.key]
@@ -154,7 +158,7 @@ class Lane:
     def outcome(self) -> Outcome:
         """Return what came of all rows."""
         own = self.model.estimator if self.keyed else self.model
-        heard = Heard(self.heard, getattr(own, "precision", None))
+        heard = Heard(self.heard, feedback.promised(own))
         return Outcome(
             self.name, self.changed, own.nu, self.rows, self.warming, self.alerts, heard=heard
         )
@@ -221,16 +225,17 @@ class Lookback:
                 "Give gap as a number of rows."
             )
             raise Problem(422, "bad_field", words, "gap")
-        view = View(since, keys, self.slot.spec.features, before, MOST // len(every))
+        names, known = self.slot.spec.features, survey.known()
+        view = View(since, keys, names, before, survey.cut(), MOST // len(every))
         lanes = [Lane(*one, view) for one in every]
-        for one in survey.answers:
+        for one in known:
             lanes[0].answered.setdefault((one.key, one.life), set()).add(one.id)
         shared = getattr(self.slot.estimator, "share", False)
         todo = past.steps(first, None if shared else keys)
         self._hand_out(todo, lanes, lambda row: watch.check(row - first, survey.rows))
         outcomes = [lane.outcome() for lane in lanes]
         answers = {
-            mark_of(one): one.answer for one in survey.answers
+            mark_of(one): one.answer for one in known
             if (one.key, one.life, one.id) in lanes[0].passed
         }  # fmt: skip
         return {
@@ -310,8 +315,16 @@ def notes(past: Past, first: int, since: Since, own: Lane, span: bool) -> list[s
     if since.by_clock and math.isinf(survey.begin):
         found.append("Rows that were learned without --archive are not compared: when they came is "
                      "not known.")  # fmt: skip
-    early = sum(one.id < own.view.before.get(one.key, 0) for one in survey.answers)
+    known = survey.known()
+    early = sum(one.id < own.view.before.get(one.key, 0) for one in known)
     if early:
         which = "1 answer is to an alert" if early == 1 else f"{early:,} answers are to alerts"
         found.append(f"{which} before that row, which no setting has.")
+    if lost := len(survey.answers) - len(known):
+        which = "1 answer is" if lost == 1 else f"{lost:,} answers are"
+        found.append(
+            f"{which} to alerts of keys that were forgotten later, and whose first rows may not be "
+            "kept: to which alerts is not known, so no setting hears them, and they are not "
+            "counted."
+        )
     return found

@@ -27,11 +27,9 @@ from numpy.typing import NDArray
 from onkel.app import disk
 from onkel.app.notify import outbox
 from onkel.app.notify.messages import (
-    ALERT,
     Message,
     alert_of,
     features_of,
-    id_of,
     in_order,
     incident_of,
 )
@@ -145,10 +143,10 @@ class Notices:
             if happened is not None and happened.columns:
                 facts["incident"] = happened.columns["incident"][i]
             facts |= _features(spec.features, row)
-            message = alert_of(self._run, spec.name, name, now, {**facts, "why": why})
             # Its own id follows from the log: there it cannot be another's.
-            own = id_of(self._run, ALERT, f"{spec.id} {position} {i}")
-            found.append(Message(own, ALERT, message.source, now, message.facts))
+            own = f"{spec.id} {position} {i}"
+            facts |= {"alert_id": name, "why": why}
+            found.append(alert_of(self._run, spec.name, own, now, facts))
         return found
 
     def _reasons(self, model: Any, *about: Any) -> list[str | None]:
@@ -279,15 +277,21 @@ def off(folder: Path) -> None:
         db.close()
 
 
-def _names(entry: Entry, model: Any, at: list[int]) -> list[str]:
-    """Return what alerts are called: by the rows learned before; of a key, by those of the key."""
+def _names(entry: Entry, model: Any, at: list[int]) -> list[str | None]:
+    """Return what alerts are called: by the rows learned before; of a key, by those of the key.
+
+    A row without weight is not learned: the number is that of the next one, and it has none.
+    """
+    live = weights_of(entry.sample_weight, entry.count) > 0
     if entry.keys is None:
         places = places_of(entry, model)
-        return [str(int(places[i])) for i in at]
-    live = weights_of(entry.sample_weight, entry.count) > 0
-    after = {key: model[key].t_ for key in {entry.keys[i] for i in at}}
-    found = []
+        return [str(int(places[i])) if live[i] else None for i in at]
+    after = {key: model[key].t_ for key in {entry.keys[i] for i in at if live[i]}}
+    found: list[str | None] = []
     for i in at:
+        if not live[i]:
+            found.append(None)
+            continue
         key = entry.keys[i]
         later = sum(bool(w) for k, w in zip(entry.keys[i:], live[i:], strict=True) if k == key)
         found.append(f"{key}:{after[key] - later}")

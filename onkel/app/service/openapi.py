@@ -204,7 +204,8 @@ _OPEN: Doc = {
 _ONE: Doc = {"name": "key", "in": "query", "required": True, "schema": {"type": "string"}}
 _ONE_KIND: Doc = {
     "name": "kind", "in": "query", "required": False,
-    "description": "number: the key is a whole number", "schema": {"type": "string"},
+    "description": "number: the key is a whole number",
+    "schema": {"type": "string", "enum": ["text", "number"], "default": "text"},
 }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from onkel.app.http.encoding import encode
 from onkel.app.http.problems import Problem
 from onkel.app.service.bodies import Batch, Entry, Labels, check_targets
 from onkel.app.service.limits import Limits
-from onkel.app.service.specs import REFUSALS
+from onkel.app.service.specs import REFUSALS, field_of
 from onkel.clock import ACCEPTED, seconds
 from onkel.judge import Answer, Marks, marks_of_labels, marks_of_numbers, named
 from onkel.late import Answered, Late
@@ -139,7 +139,7 @@ def remember(late: Late, entry: Entry, names: list[str] | None, rows: Any, posit
     try:
         said = late.predict(X, time=_when(late, entry), ids=entry.ids)
     except REFUSALS as error:
-        field = "ids" if "id " in str(error) or "ids" in str(error) else "X"
+        field = "ids" if "id " in str(error) or "ids" in str(error) else field_of(error, "X")
         raise Problem(422, "refused", str(error)[:2000], field) from error
     found: dict[str, Any] = {
         "position": position, "t": late.t_, "output": "prediction",
@@ -162,7 +162,7 @@ def answer(late: Late, entry: Entry, position: int) -> tuple[bytes, Answer, list
     except NotWaiting as error:
         raise Problem(422, "not_waiting", _words(error), f"ids[{error.row}]") from error
     except REFUSALS as error:
-        raise Problem(422, "refused", str(error)[:2000], "y") from error
+        raise Problem(422, "refused", str(error)[:2000], field_of(error, "y")) from error
     skipped = len(ids) - len(found.ids)
     body = {"position": position, "t": late.t_, "learned": len(found.ids), "skipped": skipped}
     return encode(body), Answer(np.zeros(0), {}, _marks(late, found, ids, y)), found.ids

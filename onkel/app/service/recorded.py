@@ -23,7 +23,7 @@ from onkel.app.service.replay import entry_of
 Array = NDArray[Any]
 
 LEARNING = ("learn", "predict-then-learn")
-FORGET = "forget"
+FORGET, MADE = "forget", "create"
 ROWS, BYTES = 4096, 2**22
 """Requests are put together up to so many rows, or bytes of their numbers and texts."""
 
@@ -79,6 +79,8 @@ class Survey:
     """Of each key that has rows: since it was last forgotten."""
     lives: Counter[Any] = field(default_factory=Counter)
     """How often a key was forgotten."""
+    made: bool = False
+    """Whether the model was made by one of the records, so that nothing came before them."""
     _open: deque[_Brief] = field(default_factory=deque)
 
     @classmethod
@@ -126,6 +128,21 @@ class Survey:
                     self.learned_by_key[key] = 0
         elif rows:
             self._count_rows(entry, rows)
+        elif entry.op == MADE:
+            self.made = True
+
+    def cut(self) -> frozenset[Any]:
+        """Return keys that were forgotten, and may have learned rows before these records.
+
+        How many is not told anywhere: which of the alerts of that first life has which number is
+        not known.
+        """
+        return frozenset() if self.made else frozenset(self.lives)
+
+    def known(self) -> list[Said]:
+        """Return the answers to alerts whose numbers are known."""
+        cut = self.cut()
+        return [one for one in self.answers if one.life or one.key not in cut]
 
     def _count_rows(self, entry: Entry, rows: int) -> None:
         weight = entry.sample_weight

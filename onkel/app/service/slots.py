@@ -69,14 +69,10 @@ class Slot:
         self.bytes = 0
         self.kept = model.nbytes if isinstance(model, Late) else 0
         """Bytes of rows that wait for their labels."""
-        self.examples = 0
-        """Since the service started; so are `alerts`."""
-        self.alerts = 0
+        self.begin()
         self.promised: float | None = None
         """Rate of alerts, or of targets outside; `realised` is what came of it, of late."""
         self.realised: float | None = None
-        self.heard = time.monotonic()
-        """When the last example came."""
         self.weights: dict[str, float] = {}
         """Of a self-tuning model's members, by their names; of late."""
         self.logged = 0
@@ -89,6 +85,14 @@ class Slot:
         self._does: deque[Call] = deque()
         self._guard = threading.Lock()
         self._busy = False
+
+    def begin(self) -> None:
+        """Count from now on."""
+        self.examples = 0
+        """Learned since the service started; so are `alerts`."""
+        self.alerts = 0
+        self.heard = time.monotonic()
+        """When the last row came."""
 
     @property
     def estimator(self) -> Any:

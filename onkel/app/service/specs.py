@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ from onkel.app.service.bodies import LONGEST
 from onkel.columns import KINDS as COLUMNS
 from onkel.columns import Columns
 from onkel.files.parameters import PARTS
-from onkel.inputs import WHOLE
+from onkel.inputs import WHOLE, RefusedRow
 from onkel.nearest import did_you_mean
 from onkel.params import Part
 
@@ -38,6 +39,9 @@ DEEPEST = 8
 """Parts within parts."""
 REFUSALS = (ValueError, TypeError, AttributeError, ArithmeticError)
 """What parts and estimators raise at what they do not take; they are then as they were before."""
+_KEY = r"key (?:'.*?'|\".*?\"|-?\d+): "
+_BESIDE = re.compile(rf"(?:\w+: |{_KEY})?(sample_weight|time)\b|.*: give (?:\w+ )?(time)=")
+"""How they begin to speak of what comes beside the rows."""
 
 
 MEMBERS = 64
@@ -93,6 +97,25 @@ def values_of(kind: str, parameters: Mapping[str, Any], path: str) -> dict[str, 
     """Return parameters of a kind as it takes them, their parts built; `path` is their field."""
     _check_names(kind, getattr(onkel, kind), parameters, path)
     return _inside(parameters, path, 0)
+
+
+def field_of(error: Exception, otherwise: str, lines: bool = False) -> str:
+    """Return what an estimator's refusal is about: a field beside the rows, or another.
+
+    `lines`: each row is an object by itself, where a weight has another name.
+
+    Examples
+    --------
+    >>> field_of(ValueError("time runs backwards at row 3: ..."), "X")
+    'time'
+    >>> field_of(ValueError("sample_weight must be finite ..."), "X", lines=True)
+    'weight'
+    """
+    found = None if isinstance(error, RefusedRow) else _BESIDE.match(str(error))
+    if found is None:
+        return otherwise
+    field = found[1] or found[2]
+    return "weight" if lines and field == "sample_weight" else field
 
 
 def _check_names(owner: str, made: Any, given: Mapping[str, Any], path: str) -> None:

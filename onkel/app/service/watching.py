@@ -17,6 +17,7 @@ from onkel.app.live.board import PERIOD, REVISED, Block, Board
 from onkel.app.run.incidents import Happened
 from onkel.app.service import feedback, tables
 from onkel.app.service.bodies import Entry, names_bytes
+from onkel.app.service.incidents import places_of
 from onkel.app.service.slots import Slot
 from onkel.fleet import Fleet
 from onkel.fleet.ranking import Ranking
@@ -106,20 +107,22 @@ class Watch:
             watched.ranking.drop(keys)
 
     def learned(
-        self, slot: Slot, entry: Entry, rows: Any, judged: Marks, ids: Any = None,
+        self, slot: Slot, entry: Entry, rows: Any, judged: Marks, learned: int, ids: Any = None,
         happened: Happened | None = None,
     ) -> None:  # fmt: skip
         """Note what a call brought; called while no other is at the model.
 
-        `ids` are those of alerts that can be answered; what happened to incidents is theirs.
+        So many rows were learned: others have no weight. `ids` are those of alerts that can be
+        answered; what happened to incidents is theirs.
         """
         if happened is not None and (happened.events or happened.before):
             self._incidents(slot)
         if entry.op == "forget":
             self.forgot(slot, entry.keys or [])
             return
-        slot.examples += len(rows)
-        slot.heard = time.monotonic()
+        if entry.op != feedback.OP:
+            slot.heard = time.monotonic()
+        slot.examples += learned
         slot.alerts += 0 if judged.mark is None else int(np.count_nonzero(judged.mark))
         watched = self._watched.get(slot.spec.id)
         if watched is None or slot.gone:
@@ -174,7 +177,7 @@ class Watch:
         ids, answers = entry.alerts or [], entry.answers or []
         keys: list[Any] = [*entry.keys] if entry.keys else [None] * len(ids)
         for key, id, answer in zip(keys, ids, answers, strict=True):
-            self.board.answer(slot.spec.name, id, answer, key)
+            self.board.answer(slot.spec.name, str(int(id)), answer, key)
         if watched.ranking is None:
             numbers = self._numbers(slot, watched, slot.estimator.diagnostics_)
             self.board.publish(slot.spec.name, Block(slot.estimator.task, 0, numbers=numbers))
@@ -200,7 +203,7 @@ class Watch:
         )  # fmt: skip
         self.board.publish(slot.spec.name, block)
         if est.task == "novelty" and judged.mark is not None and judged.mark.any():
-            self._alerts(slot, judged, est.t_ - len(rows), ids)
+            self._alerts(slot, judged, places_of(entry, est), ids)
 
     def _publish_keys(
         self, slot: Slot, watched: Watched, entry: Entry, X: Any, names: Any, judged: Marks,
@@ -229,7 +232,7 @@ class Watch:
         rare = np.full(len(keys), np.nan) if judged.rare is None else judged.rare
         watched.ranking.update(keys, rare, judged.mark, X, judged.usual)
         why = {} if judged.why is None or not judged.mark.any() else judged.why()
-        told = _told(judged, fleet.t_ - len(keys), ids)
+        told = _told(judged, places_of(entry, fleet), ids)
         for alert, at in told:
             alert |= {"key": str(keys[at]), "whole": not isinstance(keys[at], str)}
             alert["sentence"] = why.get(at, UNKNOWN)
@@ -262,7 +265,7 @@ class Watch:
 
     # -- reasons -------------------------------------------------------------------------------
 
-    def _alerts(self, slot: Slot, judged: Marks, before: int, ids: Any) -> None:
+    def _alerts(self, slot: Slot, judged: Marks, before: Array, ids: Any) -> None:
         """Show the latest alerts of the block, each with its reason."""
         try:
             why = {} if judged.why is None else judged.why()
@@ -290,13 +293,16 @@ def _counted(slot: Slot) -> dict[str, int]:
     return {} if own is None else {"incidents": own.so_far, "incidents_open": own.open}
 
 
-def _told(judged: Marks, before: int, ids: Any) -> list[tuple[dict[str, Any], int]]:
-    """Return the latest alerts of a call, without reasons, and their places in it."""
+def _told(judged: Marks, before: Array, ids: Any) -> list[tuple[dict[str, Any], int]]:
+    """Return the latest alerts of a call, without reasons, and their places in it.
+
+    `before`: how many rows were learned before each row.
+    """
     assert judged.value is not None and judged.limit is not None and judged.mark is not None
     return [
         (
             {
-                "t": before + at + 1, "score": float(judged.value[at]),
+                "t": int(before[at]) + 1, "score": float(judged.value[at]),
                 "threshold": float(judged.limit[at]), "sentence": None, "features": [],
                 **_id(ids, at),
             },

@@ -116,6 +116,56 @@ def test_bodies_that_say_something_else_than_they_seem(client, what, body, statu
     assert (found, error["field"]) == (status, field), error
 
 
+CLOCK = {"nu": 0.1, "rule": {"name": "norma", "memory": "1h"}}
+BESIDE = {
+    "a weight below 0": ({"sample_weight": [1.0, -1.0]}, "sample_weight", "weight"),
+    "no time": ({}, "time", "time"),
+    "an unwanted time": ({"time": [1.0, 2.0]}, "time", "time"),
+    "a time that is none": ({"time": ["soon", "later"]}, "time", "time"),
+    "a time that runs backwards": ({"time": [2.0, 1.0]}, "time", "time"),
+    "a row": ({"X": [[1.0, 2.0, 3.0]] * 2}, "X", "X"),
+}
+
+
+@pytest.fixture(scope="module")
+def timed(tmp_path_factory):
+    """A service with models that forget by the clock, and others, with keys and without."""
+    with served(tmp_path_factory.mktemp("timed") / "s") as one:
+        for keyed in (False, True):
+            for name, kind, parameters in (
+                ("plain", "Detector", {}), ("clock", "NoveltyDetector", CLOCK),
+            ):  # fmt: skip
+                name = f"{name}{keyed}"
+                made = {"name": name, "kind": kind, "parameters": parameters, "keyed": keyed}
+                one.client.ok("POST", "/models", made)
+                body = {"X": [[1.0, 2.0]], **({"keys": ["k"]} if keyed else {})}
+                body |= {"time": [0.0]} if name.startswith("clock") else {}
+                one.client.ok("POST", f"/models/{name}/learn", body)
+        yield one.client
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+@pytest.mark.parametrize("case", BESIDE)
+def test_what_comes_beside_the_rows_is_named(timed, case, keyed):
+    more, field, in_lines = BESIDE[case]
+    clock = "time" in case and case != "an unwanted time"
+    name = f"clock{keyed}" if clock else f"plain{keyed}"
+    body = {"X": [[1.0, 2.0]] * 2, **({"keys": ["k", "k"]} if keyed else {}), **more}
+    status, error = timed.refused("POST", f"/models/{name}/learn", body)
+    assert (status, error["field"]) == (422, field), error
+    words = {"X": "x", "keys": "key", "sample_weight": "weight"}
+    lines = [
+        json.dumps({words.get(n, n): v[i] for n, v in body.items()}).encode() for i in range(2)
+    ]
+    status, error = timed.refused(
+        "POST", f"/models/{name}/learn", b"\n".join(lines), Content_Type="application/x-ndjson"
+    )
+    assert (status, error["field"]) == (422, in_lines), error
+    if clock and not keyed:
+        status, error = timed.refused("POST", f"/models/{name}/replay", body)
+        assert (status, error["field"]) == (422, field), error
+
+
 @pytest.mark.parametrize("line", [b'{"x": [1, 2], "y": 1, "y": 2}', b'{"x": {"a": 1, "a": 2}}'])
 def test_lines_with_a_key_twice(client, line):
     told = {"Content-Type": "application/x-ndjson"}

@@ -369,6 +369,20 @@ def test_answers_are_of_the_life_in_which_they_were_given(one, rng) -> None:
     assert found == 422 and error["field"] == "keys" and "No row of the key" in error["message"]
 
 
+def test_a_detector_that_hears_no_answers_promises_no_precision(one, rng, outcomes) -> None:
+    """What `precision` is of NoveltyDetector: the arithmetic of a device."""
+    client, X = one.client, rows(rng, 900)
+    own = {"nu": 0.05, "warmup": 40}
+    client.ok("POST", "/models", {"name": "n", "kind": "NoveltyDetector", "parameters": own})
+    had = client.ok("POST", "/models/n/predict-then-learn", {"X": X.tolist()})["values"]
+    for more in ({}, {"X": X.tolist()}):
+        asked = {**more, "settings": [{"nu": 0.02}, {"precision": "float32"}]}
+        for told in client.ok("POST", "/models/n/replay", asked)["settings"]:
+            assert not [name for name in told if "answer" in name or "precision" in name]
+            assert told["alerts"] > 5
+    assert [a.row for a in outcomes[0].alerts] == [i for i, v in enumerate(had) if v < 0]
+
+
 def test_a_gap_by_the_clock(one, rng) -> None:
     X, times = rng.normal(size=(300, 2)), (np.arange(300) * 60.0 + 1.7e9).tolist()
     X[200:204] += 9.0
@@ -405,11 +419,37 @@ def test_settings_that_a_shared_fleet_cannot_have_are_refused(one, rng) -> None:
     one.client.ok("POST", "/models", {**made, "features": ["a", "b"]})
     body = {"X": rng.normal(size=(50, 2)).tolist(), "keys": ["a"] * 50}
     one.client.ok("POST", "/models/f/learn", body)
-    for changed in ({"nu": None, "precision": 0.9}, {"columns": {"a": "category"}}):
+    for changed, field in (
+        ({"nu": None, "precision": 0.9}, "settings[1]"),
+        ({"columns": {"a": "category"}}, "settings[1].columns"),
+    ):
         for more in ({}, body):
             asked = {**more, "settings": [{}, changed]}
             status, error = one.client.refused("POST", "/models/f/replay", asked)
-            assert status == 422 and error["field"] == "settings[1]", error
+            assert status == 422 and error["field"] == field, error
+
+
+def test_what_columns_are_is_no_setting(one, rng, outcomes) -> None:
+    """Rows are read as the model reads them; a model of its own has other alerts with others."""
+    client, own = one.client, {"columns": {"c": "category"}}
+    rows = [{"c": "xy"[i % 2], "n": v} for i, v in enumerate(rng.normal(size=900).tolist())]
+    for row in rows[600::60]:
+        row["c"] = "odd"
+    alerts = {}
+    for name, given in (("m", {}), ("c", own), ("i", {"columns": {"c": "ignore"}})):
+        made = {"name": name, "kind": "Detector", "parameters": {**OWN, **given}}
+        client.ok("POST", "/models", made)
+        said = client.ok("POST", f"/models/{name}/predict-then-learn", {"X": rows})["values"]
+        alerts[name] = [i for i, v in enumerate(said) if v < 0]
+    assert alerts["m"] == alerts["c"] != alerts["i"]
+    for more in ({}, {"X": rows}):
+        for name, columns in (("m", {"c": "ignore"}), ("c", {"c": "ignore"}), ("c", None)):
+            asked = {**more, "settings": [OTHER, {"columns": columns}]}
+            status, error = client.refused("POST", f"/models/{name}/replay", asked)
+            assert (status, error["field"]) == (422, "settings[1].columns")
+            assert "Leave columns out" in error["message"]
+        client.ok("POST", "/models/c/replay", {**more, "settings": [{**own, "nu": 0.05}]})
+    assert [a.row for a in outcomes[1].alerts] == alerts["c"], "its own are no other ones"
 
 
 # -- an archive that does not reach back -------------------------------------------------------
@@ -456,6 +496,62 @@ def test_an_archive_that_begins_late_says_so(one, rng, outcomes, keyed) -> None:
     span = client.ok("POST", "/models/d/replay", {"since": "30d"})
     assert "more than is kept" in span["notes"][1] and span["settings"][0]["rows"] == 1500
     assert client.ok("POST", "/models/d/replay", {"since": 2000})["settings"][0]["rows"] == 500
+
+
+@pytest.mark.parametrize("way", ["trimmed", "file", "whole"])
+def test_answers_of_a_life_whose_beginning_is_not_kept(one, rng, outcomes, way) -> None:
+    """Their numbers count rows that nobody knows of: they are heard of no other alert."""
+    client, archive, name = one.client, one.engine.state.archive, "d"
+    made = {"name": "d", "kind": "Detector", "parameters": {**OWN, "nu": 0.01}, "keyed": True}
+    client.ok("POST", "/models", made)
+
+    def live(count, *far):
+        X = rng.normal(size=(count, 2))
+        for i, row in enumerate(far):
+            X[row] = [9.0 + 9.0 * i, -9.0]
+        for key in ("k", "other"):
+            body = {"X": X.tolist(), "keys": [key] * count}
+            ids = client.ok("POST", f"/models/{name}/predict-then-learn", body)["alert_id"]
+        return ids
+
+    def answer(key, id, said):
+        body = {"key": key, "id": id, "answer": said}
+        client.ok("POST", f"/models/{name}/feedback", body)
+
+    def told():
+        found = client.ok("POST", f"/models/{name}/replay", {})
+        own = found["settings"][0]
+        of = {kind: n["of"] for kind, n in own.get("answered", {}).items()}
+        return found["notes"], own.get("answers_heard", 0), of
+
+    live(100)
+    if way == "trimmed":
+        one.engine.snapshot()
+        for path in archive.folder.iterdir():
+            os.utime(path, (0, 0))
+        archive.tidy()
+    elif way == "file":
+        data, name = client.send("GET", "/models/d/file")[2], "e"
+        binary = {"Content-Type": "application/octet-stream"}
+        assert client.send("PUT", "/models/e/file", data, binary)[0] == 201
+    ids = live(300, 80, 180)
+    assert ids[80] == "180" and ids[180] == "280", "in new models the second one has that number"
+    answer("k", "180", "usual")
+    answer("other", "180", "fault")
+    assert told()[1:] == (2, {"usual": 1, "fault": 1})
+    assert {a.row for a in outcomes[0].alerts} >= {280, 380, 580, 680}
+    client.ok("POST", f"/models/{name}/forget", {"keys": ["k", "never"]})
+    notes, heard, of = told()
+    if way == "whole":
+        assert (notes, heard, of) == ([], 2, {"usual": 1, "fault": 1})
+    else:
+        assert (heard, of) == (1, {"usual": 0, "fault": 1})
+        assert notes[-1].startswith("1 answer is to alerts of keys that were forgotten later")
+    assert live(300, 80, 180)[80] == "480", "of the key that was not forgotten"
+    answer("k", "180", "fault")
+    notes, heard, of = told()
+    assert of["fault"] == 2 and heard == of["fault"] + of["usual"] == (3 if way == "whole" else 2)
+    assert sum("forgotten later" in words for words in notes) == (way != "whole")
 
 
 def test_a_model_that_came_as_a_file_begins_late(one, rng) -> None:
@@ -533,7 +629,7 @@ def asked(tmp_path_factory):
         ({"settings": [{"nue": 1}]}, 422, "settings[0].nue", "no parameter"),
         ({"settings": [{}] * 9}, 422, "settings", "Up to 8"),
         ({"settings": [{"memory": "1h"}]}, 422, None, "memory"),
-        ({"time": [1.0]}, 422, None, "time"),
+        ({"time": [1.0]}, 422, "time", "unknown field"),
     ],
 )  # fmt: skip
 def test_refusals_name_the_field(asked, body, status, field, said) -> None:

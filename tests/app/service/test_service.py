@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import pickle
 import re
+import shutil
+from contextlib import closing
 from dataclasses import fields
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from helpers.serving import NAMES, Client, Process, examples, served, with_models
+from helpers.sizes import size
 
 from onkel import (
     Classifier,
@@ -25,6 +28,7 @@ from onkel import (
 from onkel.app.cli import main
 from onkel.app.live.page import is_public
 from onkel.app.service import serve as server
+from onkel.app.service.engine import Engine
 from onkel.app.service.limits import MIB, Limits
 from onkel.series import Series
 
@@ -238,6 +242,74 @@ def test_metrics_are_what_prometheus_reads(client):
             seen.add((match[1], match[2]))
     assert kinds["onkel_requests_total"] == "counter"
     assert ("onkel_examples_total", 'model="det"') in seen
+
+
+def metric(client, name, model):
+    """Return what /metrics says of a model."""
+    text = client.send("GET", "/metrics")[2].decode()
+    [line] = [x for x in text.splitlines() if x.startswith(f'{name}{{model="{model}"}} ')]
+    return float(line.split()[1])
+
+
+def test_only_rows_are_rows_that_came(tmp_path, rng):
+    """Answers and forgotten keys are none: who waits for rows is not told that some have come."""
+    with served(tmp_path / "s") as one:
+        client = one.client
+        parameters = {"nu": 0.05, "warmup": 40}
+        made = {"name": "d", "kind": "Detector", "keyed": True, "parameters": parameters}
+        client.ok("POST", "/models", made)
+        body = {"X": rng.normal(size=(300, 2)).tolist(), "keys": ["a", "b"] * 150}
+        ids = client.ok("POST", "/models/d/predict-then-learn", body)["alert_id"]
+        i = next(i for i, id in enumerate(ids) if id)
+        silent = "onkel_seconds_since_row"
+        one.engine.slot("d").heard -= 1000.0
+        said = {"key": body["keys"][i], "id": ids[i], "answer": "fault"}
+        client.ok("POST", "/models/d/feedback", said)
+        assert metric(client, silent, "d") >= 1000.0
+        client.ok("POST", "/models/d/forget", {"keys": ["a"]})
+        assert metric(client, silent, "d") >= 1000.0
+        client.ok("POST", "/models/d/learn", {"X": [[1.0, 2.0]], "keys": ["b"]})
+        assert metric(client, silent, "d") < 60.0
+
+
+@pytest.mark.parametrize("how", size(["killed"], ["stopped", "killed"]))
+def test_counters_begin_with_the_service(tmp_path, rng, how):
+    """What a start learns once more is not counted again; rows without weight are not learned."""
+    kinds = {"Detector": None, "NoveltyDetector": None, "KernelRegressor": 1.0}
+    kinds |= size({}, {"Regressor": 1.0, "Classifier": "a"})
+    state, counted, learned = tmp_path / "s", dict.fromkeys(kinds, 0), dict.fromkeys(kinds, 0)
+    for start in range(size(2, 3)):
+        with served(state) as one:
+            client = one.client
+            for kind, y in kinds.items():
+                keyed = kind == "Detector"
+                if not start:
+                    made = {"name": kind, "kind": kind, "keyed": keyed}
+                    client.ok("POST", "/models", made)
+                for name in ("onkel_examples_total", "onkel_alerts_total"):
+                    assert metric(client, name, kind) == 0
+                alerts = 0
+                for rows in (600, 30) if not start else (7, 30):
+                    weights = rng.integers(0, 2, rows).tolist()
+                    X = rng.normal(size=(rows, 2)) * (1 if rows > 30 else 9)
+                    body = {"X": X.tolist(), "sample_weight": weights}
+                    body |= {} if y is None else {"y": [y] * rows}
+                    body |= {"keys": ["k"] * rows} if keyed else {}
+                    told = client.ok("POST", f"/models/{kind}/predict-then-learn", body)
+                    counted[kind] += sum(weights)
+                    alerts += told["values"].count(-1)
+                    assert metric(client, "onkel_examples_total", kind) == counted[kind]
+                    assert told["t"] == learned[kind] + counted[kind]
+                if "Detector" in kind:
+                    assert metric(client, "onkel_alerts_total", kind) == alerts > 0
+                learned[kind] += counted[kind]
+                counted[kind] = 0
+            client.refused("POST", "/models/NoveltyDetector/learn", {"X": [[1.0]]})
+            assert metric(client, "onkel_examples_total", "NoveltyDetector") > 0
+            if how == "killed":
+                state = shutil.copytree(state, tmp_path / f"s{start}")
+        with closing(Engine(shutil.copytree(state, tmp_path / f"c{start}"))) as again:
+            assert (again.replayed > 0) == (how == "killed")
 
 
 def test_the_openapi_document_has_every_route_and_no_other(service, client):

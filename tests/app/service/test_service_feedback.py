@@ -126,7 +126,10 @@ def test_what_is_refused_changes_nothing(rng, tmp_path):
             ({"answers": [usual, {"id": good, "answer": ""}]}, 422, "answers[1].answer", "usual"),
             ({"answers": [{**usual, "key": "a"}, usual]}, 422, "answers[1].key", "has none"),
             ({**usual, "key": "a"}, 422, "key", "no keys"),
-            ({**usual, "when": 1}, 422, None, "unknown field"),
+            ({**usual, "when": 1}, 422, "when", "unknown field"),
+            ({"answers": [usual, {**usual, "when": 1}]}, 422, "answers[1].when", "unknown field"),
+            ({"answers": [{"id": good}]}, 422, "answers[0].answer", "missing"),
+            ({"answers": [{**usual, "key": "a"}]}, 422, "answers[0].key", "no keys"),
         ):
             found, error = client.refused("POST", url, body)
             assert (found, error["field"]) == (status, field) and why in error["message"], (
@@ -175,6 +178,7 @@ def test_keys_have_answers_of_their_own(rng, tmp_path):
         url = "/models/pump/feedback"
         for body, status, field in (
             ({"id": id, "answer": "usual"}, 422, "key"),
+            ({"answers": [{"id": id, "answer": "usual"}]}, 422, "answers[0].key"),
             ({"id": id, "answer": "usual", "key": "7"}, 404, "key"),
             ({"id": "99999", "answer": "usual", "key": 7}, 404, "id"),
         ):
@@ -187,6 +191,10 @@ def test_keys_have_answers_of_their_own(rng, tmp_path):
         assert listed["alerts"] == fleet[7].alerts_[::-1]
         assert client.refused("GET", "/models/pump/alerts")[1]["field"] == "key"
         assert client.refused("GET", "/models/pump/alerts?key=z")[0] == 404
+        for path in ("alerts", "key"):
+            status, error = client.refused("GET", f"/models/pump/{path}?key=7&kind=bla")
+            assert (status, error["field"]) == (422, "kind") and "'bla'" in error["message"]
+            assert client.ok("GET", f"/models/pump/{path}?key=a&kind=text")
         both = [{"id": fleet[k].alerts_[-1]["id"], "answer": "fault", "key": k} for k in ("a", 7)]
         assert client.ok("POST", url, {"answers": both})["taken"] == 2
         for one_of in both:
@@ -240,6 +248,10 @@ def test_the_page_is_told_ids_and_answers(rng, tmp_path):
         client.ok("POST", "/models/pump/feedback", {"id": "1000", "answer": "usual"})
         alert = shown(one, lambda found: "answer" in found[-1])[-1]
         assert alert["answer"] == "usual" and alert["refused"] == ""
+        for id, answer in (("0001000", "fault"), (1000, "usual")):  # the same number
+            client.ok("POST", "/models/pump/feedback", {"id": id, "answer": answer})
+            assert client.ok("GET", "/models/pump/alerts?count=1")["alerts"][0]["answer"] == answer
+            shown(one, lambda found, answer=answer: found[-1]["answer"] == answer)
 
 
 def shown(one, condition):

@@ -6,6 +6,7 @@ import json
 import sqlite3
 import threading
 import time
+from collections import Counter
 from types import SimpleNamespace
 
 import numpy as np
@@ -99,20 +100,36 @@ def test_keys(tmp_path, rng) -> None:
         assert body["alert_id"] == f"{body['key']}:{before}"
 
 
-def test_an_alert_is_called_by_the_rows_learned_before(tmp_path, rng) -> None:
-    """Rows of weight 0 are looked at, not learned."""
+@pytest.mark.parametrize("keyed", [False, True])
+def test_an_alert_is_called_by_the_rows_learned_before(tmp_path, rng, keyed) -> None:
+    """Rows of weight 0 are looked at, not learned: they have no number that could be answered."""
     with Receiver() as receiver, served(tmp_path, delivery=to(receiver)) as one:
-        one.client.ok("POST", "/models", DETECTOR)
-        weights, learned, wanted = [], 0, []
-        for i in range(16):
+        one.client.ok("POST", "/models", {**DETECTOR, "keyed": keyed})
+        keys = [f"k{j % 2}" for j in range(BATCH)] if keyed else [None] * BATCH
+        learned, wanted, at, told = Counter(), [], [], []
+        for i in range(size(24, 40) if keyed else 16):
             weights = rng.integers(0, 2, BATCH).tolist()
-            body = {"X": rows(rng, far=(7,) if i > 9 else ()), "sample_weight": weights}
-            values = one.client.ok("POST", "/models/pump/predict-then-learn", body)["values"]
-            for said, weight in zip(values, weights, strict=True):
-                wanted += [str(learned)] * (said == -1)
-                learned += weight
+            body = {"X": rows(rng, far=(7, 12, 18) if i > 9 else ()), "sample_weight": weights}
+            body |= {"keys": keys} if keyed else {}
+            answer = one.client.ok("POST", "/models/pump/predict-then-learn", body)
+            told += [id for id, said in zip(answer["alert_id"], answer["values"], strict=True)
+                     if said == -1]  # fmt: skip
+            for said, weight, key in zip(answer["values"], weights, keys, strict=True):
+                if said == -1:
+                    name = f"{key}:{learned[key]}" if keyed else str(learned[key])
+                    wanted.append(name if weight else None)
+                    at.append(learned.total())
+                learned[key] += weight
+        shown = one.engine.board.alerts("pump", 0, 1000)["alerts"][::-1]
         until(lambda: len(receiver.got) == len(wanted))
-        assert [body["alert_id"] for body in receiver.bodies] == wanted != []
+        assert [body.get("alert_id") for body in receiver.bodies] == wanted
+        assert receiver.rows() == at == [alert["t"] - 1 for alert in shown]
+        assert [id and id.rpartition(":")[2] for id in wanted] == told
+        assert [alert.get("id") for alert in shown] == told
+        named = {id for id in wanted if id}
+        found = one.client.ok("GET", "/models/pump/incidents")["incidents"]
+        assert {id for incident in found for id in incident.get("alert_ids", ())} == named
+    assert named and None in wanted and len({body["id"] for body in receiver.bodies}) == len(wanted)
 
 
 def test_nothing_is_sent_unless_the_operator_asks(tmp_path, rng) -> None:
