@@ -55,12 +55,16 @@ def readings(path: Path) -> dict[str, np.ndarray]:
     return found
 
 
+def lines(path: Path) -> list[dict[str, Any]]:
+    """Return what was written."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
 def answered(folder: Path, faulty: dict[str, np.ndarray]) -> None:
     """Answer the first alert of each incident."""
     said: dict[str, list[str]] = {"usual": [], "fault": []}
     seen = set()
-    for line in open(folder / "alerts.jsonl", encoding="utf-8"):
-        alert = json.loads(line)
+    for alert in lines(folder / "alerts.jsonl"):
         if alert["incident"] not in seen:
             seen.add(alert["incident"])
             fault = faulty[alert["key"]][alert["row"] // LINES]
@@ -95,7 +99,7 @@ def main() -> None:
 
 def worst(folder: Path) -> int:
     """Return the number of the incident with most alerts."""
-    told = [json.loads(line) for line in open(folder / "incidents.jsonl", encoding="utf-8")]
+    told = lines(folder / "incidents.jsonl")
     return int(max(told, key=lambda one: one["alerts"])["incident"])
 
 
