@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from typing import Any
 
-from onkel.core.answers import KINDS, Answers
+from onkel.core.answers import KINDS, Answers, Promise
 from onkel.nearest import did_you_mean
+from onkel.saved import Saved
+
+MOST_KEPT = 10_000_000
+"""Alerts that can be answered, at most."""
 
 
 def number_of(owner: str, id: Any, answer: Any, answers: Answers) -> int:
@@ -90,3 +95,33 @@ def _in_words(promised: float, realised: float | None, count: int, waiting: int)
         f"Promised that {100 * promised:.3g} % of the answered alerts are faults, realised "
         f"{100 * realised:.3g} % of {count}{waits}."
     )
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+def terms_of(answers: Answers) -> dict[str, Any]:
+    """Return what a model was begun with, whatever its parameters have been set to since."""
+    promise = answers.promise
+    return {
+        "alerts_kept": answers.room, "memory_of_feedback": float(answers.memory),
+        "promise": None if promise is None else asdict(promise),
+    }  # fmt: skip
+
+
+def terms_in(saved: Saved) -> tuple[Promise | None, float, int] | None:
+    """Return it of a file: promise, memory, alerts that are kept; None of files without."""
+    if saved.peek("alerts_kept") is None:
+        return None
+    kept = saved.whole("alerts_kept", high=MOST_KEPT)
+    memory = saved.number("memory_of_feedback", low=1.0)
+    if saved.peek("promise") is None:
+        saved.value("promise")
+        return None, memory, kept
+    held = saved.inside("promise")
+    share, start, high, rate = (held.number(n) for n in ("share", "start", "high", "rate"))
+    promise = Promise(share, start, high, rate, held.flag("alone"))
+    held.finish()
+    if not (0 < share < 1 and start <= high < 0 < rate <= 1):
+        raise saved.refuse("promise", "is none that a detector makes")
+    return promise, memory, kept
