@@ -71,7 +71,7 @@ class GivenRows:
         return Alert(
             self.rows.get(i, row),
             float(self.values[i]),
-            None if self.time is None else float(self.time[i]),
+            now,
             None if self.keys is None else self.keys[i],
             self.shown is None or bool(self.shown[i]),
             self.far.get(i, []),

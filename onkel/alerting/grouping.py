@@ -68,7 +68,7 @@ class Incidents:
     its alerts were last those of so many keys at once (in rows: of all keys, two rows of each at
     least).
 
-    Times may run backwards: the latest so far is the clock.
+    Times may run backwards: the latest so far is the clock, by which an incident begins and ends.
 
     Examples
     --------

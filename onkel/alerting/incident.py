@@ -47,9 +47,9 @@ class Incident:
     """Row of that (the first, if several)."""
     peak_key: Key | None = None
     began: float | None = None
-    """Time of its first alert, in seconds, where times are given."""
+    """Time of its first alert, in seconds, where times are given: the latest that had come."""
     ended: float | None = None
-    """Time of its last alert so far."""
+    """The same of its last alert so far; it is never before."""
     stamps: list[Any] = field(default_factory=lambda: [None, None, None])
     """How the times of the first, the last and the lowest alert were written, where given."""
     keys: dict[Key, int] = field(default_factory=dict)

@@ -156,3 +156,31 @@ def test_keys_of_numpy_are_those_of_python():
 def test_a_cool_down_refuses_what_is_no_alert():
     with pytest.raises(ValueError, match="alerts must be a list of True and False"):
         cool_down([[True], [True, False]], 3)
+
+
+def clock_of(times):
+    """The latest time so far, at each row."""
+    latest, found = -np.inf, []
+    for time in times:
+        latest = max(latest, time)
+        found.append(latest)
+    return found
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+@pytest.mark.parametrize("gap", ["1h", "3s", 4])
+def test_an_incident_never_lasts_less_than_no_time(gap, keyed, rng):
+    """Times run backwards; the truth is the clock, which is the latest time so far."""
+    for _ in range(20):
+        times = rng.integers(0, 50, 40).astype(float)
+        alerts = rng.random(40) < 0.5
+        keys = [f"k{k}" for k in rng.integers(0, 4, 40)] if keyed else None
+        clock = clock_of(times)
+        for one in incidents(alerts, -np.ones(40), gap, times, keys, rate=0.05):
+            assert (one.began, one.ended) == (clock[one.start], clock[one.end])
+            assert one.duration == clock[one.end] - clock[one.start] >= 0
+
+
+def test_a_duration_by_hand():
+    (one,) = incidents([1, 0, 1], [-1, 0, -2], "1h", time=[100.0, 50.0, 30.0])
+    assert (one.began, one.ended, one.duration) == (100.0, 100.0, 0.0)
