@@ -6,6 +6,8 @@ import math
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from onkel.core.answers import KINDS, Answers, Promise
 from onkel.nearest import did_you_mean
 from onkel.saved import Saved
@@ -16,10 +18,11 @@ MOST_KEPT = 10_000_000
 
 def number_of(owner: str, id: Any, answer: Any, answers: Answers) -> int:
     """Return the number of the alert that is answered; refuse what cannot be taken."""
-    if answer not in KINDS:
+    if not isinstance(answer, str) or answer not in KINDS:
         meant = did_you_mean(str(answer), KINDS)
         raise ValueError(f"{owner}: an answer is 'usual' or 'fault'; got {answer!r}.{meant}")
-    text = str(id).strip() if isinstance(id, (str, int)) and not isinstance(id, bool) else ""
+    known = isinstance(id, (str, int, np.integer)) and not isinstance(id, bool)
+    text = str(id).strip() if known else ""
     if not (text.isascii() and text.isdecimal() and len(text) < 20):
         raise ValueError(
             f"{owner}: the id of an alert is the number of rows that were learned before it, such "

@@ -50,6 +50,10 @@ def test_ids_are_the_rows_learned_before(rng):
         (None, "usual", "got None"),
         (3.5, "usual", "got 3.5"),
         (True, "usual", "got True"),
+        (np.True_, "usual", r"got (np\.)?True"),
+        (np.float64(300), "usual", "such as '1234'"),
+        ("300", ["usual"], "an answer is 'usual' or 'fault'"),
+        ("300", np.array(["usual", "fault"]), "an answer is 'usual' or 'fault'"),
         ("-3", "fault", "got '-3'"),
         ("9" * 30, "fault", "such as"),
     ],
@@ -60,6 +64,26 @@ def test_what_is_refused_changes_nothing(rng, id, answer, words):
     with pytest.raises(ValueError, match=words):
         det.feedback(id, answer)
     assert bits(det) == before
+
+
+@pytest.mark.parametrize("kind", [int, str, np.int64, np.uint16, np.str_])
+def test_ids_may_be_numpys(rng, kind):
+    det, X = watched(rng)
+    fleet = Fleet(Detector(**SMALL)).partial_fit(["a"] * len(X), X)
+    fleet.feedback("a", kind(300), "usual")
+    assert fleet["a"].alerts_ == det.feedback("300", "usual").alerts_
+    other = Detector(**SMALL).partial_fit(X).feedback(kind(300), "usual")
+    assert bits(other) == bits(det)
+
+
+def test_ids_may_be_numpys_in_river(rng):
+    face = pytest.importorskip("onkel.river", exc_type=ImportError)
+    det, X = watched(rng)
+    live = face.Detector(**SMALL)
+    for row in X:
+        live.learn_one(dict(enumerate(row)))
+    live.feedback(np.int64(300), "usual")
+    assert live.estimator.alerts_ == det.feedback("300", "usual").alerts_
 
 
 def test_parameters_are_checked():
