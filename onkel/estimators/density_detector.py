@@ -13,6 +13,7 @@ from onkel import columns, inputs
 from onkel.columns import Encoded, Tally
 from onkel.core.answers import Promise
 from onkel.core.density import Plan
+from onkel.core.density_table import Count
 from onkel.core.precedents import Precedent
 from onkel.estimators import density_report, feedback
 from onkel.estimators.detector import BaseDetector
@@ -291,7 +292,8 @@ class Detector(JudgesOnDevice, BaseDetector):
 
     def _answer(self, id: Any, answer: str, frame: Any = None) -> None:
         learner: Any = self._fitted()
-        number = feedback.number_of(type(self).__name__, id, answer, learner.answers)
+        name, alerts = type(self).__name__, learner.count(Count.ALERTS)
+        number = feedback.number_of(name, id, answer, learner.answers, alerts)
         learner = learner.copy()
         learner.answer(number, answer, frame)
         self._learner = learner

@@ -16,8 +16,11 @@ MOST_KEPT = 10_000_000
 """Alerts that can be answered, at most."""
 
 
-def number_of(owner: str, id: Any, answer: Any, answers: Answers) -> int:
-    """Return the number of the alert that is answered; refuse what cannot be taken."""
+def number_of(owner: str, id: Any, answer: Any, answers: Answers, alerts: int) -> int:
+    """Return the number of the alert that is answered; refuse what cannot be taken.
+
+    `alerts`: how many there were so far.
+    """
     if not isinstance(answer, str) or answer not in KINDS:
         meant = did_you_mean(str(answer), KINDS)
         raise ValueError(f"{owner}: an answer is 'usual' or 'fault'; got {answer!r}.{meant}")
@@ -29,17 +32,25 @@ def number_of(owner: str, id: Any, answer: Any, answers: Answers) -> int:
             f"as '1234'; got {id!r:.60}."
         )
     if answers.find(int(text)) < 0:
-        raise ValueError(f"{owner}: {_unknown(text, answers)}")
+        raise ValueError(f"{owner}: {_unknown(text, answers, alerts)}")
     return int(text)
 
 
-def _unknown(text: str, answers: Answers) -> str:
+def _unknown(text: str, answers: Answers, alerts: int) -> str:
     held = answers.asked_at[answers.kept()]
-    if not len(held):
+    if not answers.room:
+        return f"alert {text} cannot be answered: alerts_kept=0 keeps none."
+    if not len(held) and not alerts:
         return f"there is no alert {text}, and there was none so far."
+    if not len(held):
+        return (
+            f"there is no alert {text} that can be answered: of the {alerts} so far none is kept; "
+            "a merged model keeps the alerts that it raises itself."
+        )
     why = "no row of that number was an alert"
-    if int(text) < held[0] and answers.asked_count[0] > len(held):
-        why = f"the last {answers.room} alerts can be answered, and it is older or was none"
+    if int(text) < held[0] and max(alerts, int(answers.asked_count[0])) > len(held):
+        last = "alert" if len(held) == 1 else f"{len(held)} alerts"
+        why = f"the last {last} can be answered, and it is older or was none"
     return f"there is no alert {text}: {why}. The oldest is {held[0]}, the newest {held[-1]}."
 
 

@@ -128,6 +128,27 @@ def test_a_ring_that_is_full_forgets_its_oldest(rng, tmp_path):
         det.feedback("100", "usual")
     none = Detector(**SMALL, alerts_kept=0).partial_fit(X)
     assert none.alerts_ == []
+    with pytest.raises(ValueError, match="alert 100 cannot be answered: alerts_kept=0 keeps none"):
+        none.feedback("100", "usual")
+
+
+def test_what_is_said_where_no_alert_is_kept(rng):
+    """Beside what diagnostics count: that there was none is said only if there was none."""
+    one, two = watched(rng)[0], watched(rng)[0]
+    whole = merge([one, two])
+    count = whole.diagnostics_["alerts"]
+    assert count > 0 and whole.alerts_ == []
+    with pytest.raises(ValueError, match=rf"of the {count} so far none is kept; a merged model"):
+        whole.feedback("300", "usual")
+    whole.partial_fit([[0.0, 60.0]])
+    (kept,) = whole.alerts_
+    with pytest.raises(ValueError, match="the last alert can be answered, and it is older"):
+        whole.feedback("300", "usual")
+    assert whole.feedback(kept["id"], "usual").alerts_[0]["answer"] == "usual"
+    none = Detector(**SMALL).partial_fit(rng.normal(size=(40, 2)))
+    assert not none.diagnostics_["alerts"]
+    with pytest.raises(ValueError, match="there is no alert 30, and there was none so far"):
+        none.feedback("30", "usual")
 
 
 def test_rows_one_by_one_are_the_same(rng):
