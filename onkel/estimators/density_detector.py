@@ -282,7 +282,7 @@ class Detector(JudgesOnDevice, BaseDetector):
         Parameters
         ----------
         id : str or int
-            Of the alert (NumPy's whole numbers, too): how many rows had been learned before it. `alerts_` lists those that can
+            Of the alert: how many rows had been learned before it. `alerts_` lists those that can
             be answered, the last `alerts_kept`.
         answer : {"usual", "fault"}
             Another answer to the same alert takes the place of the first.

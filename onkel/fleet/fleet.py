@@ -17,7 +17,7 @@ from onkel.estimators.configured import N_JOBS, threads_of
 from onkel.estimators.locks import Locked, locked
 from onkel.estimators.packed import packed_by, packed_of
 from onkel.files import container
-from onkel.fleet import adding, filed, loose, outputs, report
+from onkel.fleet import adding, filed, loose, outputs, report, young
 from onkel.fleet.bounded import Bounded, bytes_of
 from onkel.fleet.calls import Call
 from onkel.fleet.cells import cells_of
@@ -418,9 +418,15 @@ class Fleet(Locked):
         return self._store.look_one(number, row)
 
     @locked
-    def explain(self, key: Any, row: Any, top: int = 5) -> Any:
-        """Say why a key's model judges one row as it does."""
-        return self[key].explain(row, top)
+    def explain(self, key: Any, row: Any, top: int = 5, **how: Any) -> Any:
+        """Say why a key's model judges one row as it does; `how` as its own ``explain`` takes it.
+
+        Rows of keys that are young (`share`) are judged beside those of other keys, which is told
+        as :class:`~onkel.explain.YoungExplanation`.
+        """
+        model = self[key]
+        found = young.explained(self._store, key, self._known(key), model, row, top)
+        return model.explain(row, top, **how) if found is None else found
 
     # -- reporting ---------------------------------------------------------------------------------
 

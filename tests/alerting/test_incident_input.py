@@ -94,8 +94,8 @@ class Unhashable(list):
 
 
 REFUSED = {
-    "keys": ([None, "b"], [Unhashable(), "b"], [np.nan, "b"], [1.5, 2.5], [True, False], ["a"], "ab",
-             [b"a", b"b"], np.array([["a", "b"]]), 7),
+    "keys": ([None, "b"], [Unhashable(), "b"], [np.nan, "b"], [1.5, 2.5], [True, False], ["a"],
+             "ab", [b"a", b"b"], np.array([["a", "b"]]), 7),
     "far": ([["high"], ["low"]], ["high", "low"], [[1.0]], [1.0, 2.0], [[[1.0]], [[2.0]]],
             {"x": [1.0], "y": [2.0]}, 4.0),
     "rows": (["one", "two"], [1.5, 2.0], [None, 2], [np.nan, 1.0], [1], [True, False], 5),
