@@ -261,9 +261,14 @@ class AlertExplanation(Explanation):
         if cause == "several":
             return self._together(self.named)
         if cause == "whole":
-            return _AS_A_WHOLE
+            return self._as_a_whole()
         assert self.pattern is not None
         return f", {self.pattern.said}{self._then(self.pattern.score, 'it')}"
+
+    def _as_a_whole(self) -> str:
+        """That it is no single number; that none is out of its range, only where that is so."""
+        beyond = any(f.outside or is_beyond(f) for f in self.features)
+        return _NONE_ALONE if beyond else _AS_A_WHOLE
 
     def _mostly(self, named: tuple[Feature, ...]) -> str:
         first = named[0]
@@ -398,6 +403,10 @@ _AS_A_WHOLE = (
     "; no single number lies outside of its usual range and no pair of them explains it: it is "
     "the row as a whole"
 )
+_NONE_ALONE = (
+    "; no number that is unusual by itself made it one and no pair of them explains it: it is the "
+    "row as a whole"
+)
 
 
 def one_in(log_p: float) -> str:
@@ -421,8 +430,17 @@ def one_in(log_p: float) -> str:
 def shortened(features: tuple[Feature, ...], top: int) -> tuple[Feature, ...]:
     """Return a detector's features, with what was usual of the first `top` and all outside it."""
     return tuple(
-        f if i < top or f.outside else replace(f, usual=None) for i, f in enumerate(features)
+        f if i < top or f.outside or is_beyond(f) else replace(f, usual=None)
+        for i, f in enumerate(features)
     )
+
+
+def is_beyond(feature: Feature) -> bool:
+    """Whether a number lies outside of the range that is shown beside it."""
+    value, usual = feature.value, feature.usual
+    if usual is None or value is None or isinstance(value, str):
+        return False
+    return is_outside(value, usual)
 
 
 def is_outside(value: float, usual: tuple[float, float]) -> bool:
