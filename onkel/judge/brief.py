@@ -129,10 +129,11 @@ def _numbers(row: Array, z: Array, usual: Usual, names: Sequence[str] | None) ->
 
 
 def _number(j: int, row: Array, z: Array, usual: Usual, names: Sequence[str] | None) -> str:
-    name, value = name_of(names, j), as_read(float(row[j]))
+    name, value = name_of(names, j), float(row[j])
     if np.isinf(z[j]):
-        return f"{name} {value:.9g} where {as_read(float(usual.mean[j])):.9g} was usual"
-    shown = written(value, float(np.sqrt(usual.variance[j])))
+        shown, mean = apart(value, float(usual.mean[j]))
+        return f"{name} {shown} where {mean} was usual"
+    shown = written(as_read(value), float(np.sqrt(usual.variance[j])))
     return f"{name} {shown} is {_side(z[j])} its mean"
 
 
@@ -217,6 +218,24 @@ def as_read(value: float) -> float:
     if float(single) != value or float(f"{value:.9g}") == value or value == int(value):
         return value
     return float(str(single))
+
+
+def apart(value: float, other: float) -> tuple[str, str]:
+    """Return two numbers that differ with as many digits as tell them apart, nine at least.
+
+    Examples
+    --------
+    >>> apart(5.0, 2.0), apart(1.000000002, 1.0), apart(float(np.float32(0.1)), 0.1)
+    (('5', '2'), ('1.000000002', '1'), ('0.100000001', '0.1'))
+    """
+    pair = as_read(value), as_read(other)
+    if pair[0] == pair[1]:  # of which one is single precision, and not the other
+        pair = value, other
+    for digits in range(9, 18):
+        first, second = (f"{v:.{digits}g}" for v in pair)
+        if float(first) != float(second):
+            break
+    return first, second
 
 
 def written(value: float, spread: float) -> str:
