@@ -30,6 +30,9 @@ WHOLE = "The row as a whole is unusual; no single number is more than 2 spreads 
 """What is said where nothing can be named."""
 UNKNOWN = "The row as a whole is unusual; what is usual of single numbers is not known."
 
+TOLD = 1e70
+"""What was usual beyond is not told: a detector of densities cuts numbers at 1e75."""
+
 
 @dataclass(frozen=True)
 class Usual:
@@ -93,13 +96,22 @@ def in_brief(row: Array, usual: Usual, names: Sequence[str] | None) -> str:
     row = np.asarray(row, np.float64)
     if not np.all(np.isfinite(usual.mean)):
         return UNKNOWN
-    z = spreads(row, usual.mean, usual.variance)
+    known = _known(usual.mean, usual.variance)
+    z = np.where(known, spreads(row, usual.mean, usual.variance), 0.0)
     first = float(np.abs(z).max(initial=0.0))
     others = [*_pairs(row, z, usual, names), *_moves(usual, names)]
     far, words = max(others, default=(0.0, str), key=lambda pair: pair[0])
     if is_far(far, FARTHER) and (far > first + AHEAD or not is_far(first)):
         return words()
-    return _numbers(row, z, usual, names) if is_far(first) else WHOLE
+    if is_far(first):
+        return _numbers(row, z, usual, names)
+    return WHOLE if known.all() else UNKNOWN
+
+
+def _known(mean: Array, variance: Array) -> Array:
+    """Return of which features it is known what was usual: not where numbers were cut."""
+    known: Array = (np.abs(mean) < TOLD) & (variance < TOLD**2)
+    return known
 
 
 def spreads(row: Array, mean: Array, variance: Array) -> Array:
@@ -177,7 +189,7 @@ def _moves(usual: Usual, names: Sequence[str] | None) -> list[Found]:
         if moved is None:
             continue
         value, mean, variance = moved
-        known = variance > 0
+        known = (variance > 0) & _known(mean, variance) & (np.abs(value) < TOLD)
         if known.any():
             z = np.where(known, spreads(value, mean, variance), 0.0)
             size = np.abs(z)
