@@ -18,16 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.alerting.crowds import LEAST_ROWS, Key, KnownKeys, is_crowd
-from onkel.alerting.hygiene import flags_of, values_of
-from onkel.alerting.incident import Alert, Event, GivenRows, Grouped, Incident
+from onkel.alerting.given import GivenRows
+from onkel.alerting.incident import Alert, Event, Grouped, Incident
 from onkel.alerting.ongoing import LatePlaces, Place, Track
-from onkel.clock import ACCEPTED, is_duration, seconds, times_of
+from onkel.clock import ACCEPTED, is_duration, seconds
 from onkel.params import Accept
 
 Array = NDArray[Any]
 
 _MOST = Accept(low=1, high=2**31, whole=True)
-_REST = ("far", "shown", "rows", "stamps", "ids", "by_answer")
+_RATE = Accept(low=0, low_open=True, high=1, high_open=True)
 
 
 def gap_of(gap: Any) -> tuple[int | None, float | None]:
@@ -68,7 +68,7 @@ class Incidents:
     its alerts were last those of so many keys at once (in rows: of all keys, two rows of each at
     least).
 
-    Times may run backwards: the latest so far is the clock.
+    Times may run backwards: the latest so far is the clock, by which an incident begins and ends.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class Incidents:
 
     def __init__(self, gap: Any, rate: float | None = None, most: int | None = None) -> None:
         self.gap, self._span = gap_of(gap)
-        if rate is not None and not 0 < rate < 1:
+        if rate is not None and not _RATE.fits(rate):
             raise ValueError(f"Incidents: rate must lie between 0 and 1, or be None; got {rate!r}.")
         self.rate = rate
         self.most = None if most is None else _MOST.check("Incidents", "most", most)
@@ -132,6 +132,9 @@ class Incidents:
     ) -> Grouped:  # fmt: skip
         """Take the next rows; return their incidents, and what happened.
 
+        What has one value per row is a list, an array or a series, and goes by position, whatever
+        index it has. A call that is refused changes nothing.
+
         Parameters
         ----------
         alerts, values : arrays
@@ -174,19 +177,12 @@ class Incidents:
         return events
 
     def _checked(self, alerts: Any, values: Any, time: Any, keys: Any, *rest: Any) -> GivenRows:
-        flags, numbers = flags_of("Incidents", alerts), values_of("Incidents", values)
         if self._span is not None and time is None:
             raise ValueError("Incidents: the gap is a time span, so that update needs time.")
-        keys = keys.tolist() if isinstance(keys, np.ndarray) else keys
-        given = {"values": numbers, "keys": keys, **dict(zip(_REST, rest, strict=True))}
-        for name, held in given.items():
-            if held is not None and len(held) != len(flags):
-                found = f"{len(flags)} and {len(held)}"
-                raise ValueError(f"Incidents: alerts and {name} must be as many; got {found}.")
-        if self.seen and len(flags) and (keys is None) == (self._known.count > 0):
+        given = GivenRows.checked(alerts, values, time, keys, *rest)
+        if self.seen and len(given.flags) and (keys is None) == (self._known.count > 0):
             raise ValueError("Incidents: either all rows have keys, or none has.")
-        times = None if time is None else times_of(time, len(flags))
-        return GivenRows(flags, numbers, times, keys, *rest)
+        return given
 
     def _clock(self, time: Array | None) -> list[float] | None:
         """Return the latest time so far, at each row."""
@@ -210,7 +206,7 @@ class Incidents:
             row, now = self.seen + i, None if clock is None else clock[i]
             self._close_alone(row - 1, now, events)
             track = self._open.get(None) or self._opened(None)
-            found.numbers[i] = self._add(track, given.alert(i, row), row, now, events)
+            found.numbers[i] = self._add(track, given.alert(i, row, now), row, now, events)
             found.before.append(len(events))
         self._close_alone(last, None if clock is None else clock[-1], events)
 
@@ -282,7 +278,7 @@ class Incidents:
             if track is not None:
                 track.since += 1
             if flags[i]:
-                alert = given.alert(i, first + i)
+                alert = given.alert(i, first + i, now)
                 found.numbers[i] = self._alert(alert, first + i, now, events)
                 found.before.append(len(events))
             if self.gap is not None:

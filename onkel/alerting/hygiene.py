@@ -20,23 +20,46 @@ _ROWS = Accept(low=0, high=2**62, whole=True)
 _SIZE = Accept(low=1, high=2**31, whole=True)
 
 
-def flags_of(owner: str, alerts: Any) -> Array:
+def flags_of(owner: str, alerts: Any, name: str = "alerts") -> Array:
     """Return alerts as booleans; -1 and +1, as a detector predicts, are refused."""
-    flags = np.asarray(alerts)
-    if flags.ndim != 1 or (len(flags) and flags.dtype != bool and not np.isin(flags, (0, 1)).all()):
+    flags = _array_of(alerts)
+    if not _are_flags(flags):
+        hint = " (a detector's predictions == -1)" if name == "alerts" else ""
         raise ValueError(
-            f"{owner}: alerts must be a list of True and False, one per row (a detector's "
-            f"predictions == -1); got {np.array2string(flags, threshold=6)}."
+            f"{owner}: {name} must be a list of True and False, one per row{hint}; got "
+            f"{np.array2string(flags, threshold=6)}."
         )
     return flags.astype(bool)
 
 
+def _are_flags(flags: Array) -> bool:
+    if flags.ndim != 1 or not len(flags) or flags.dtype == bool:
+        return flags.ndim == 1
+    try:
+        return bool(np.isin(flags, (0, 1)).all())
+    except TypeError:  # what is neither the same as 0 or 1 nor another, such as pandas.NA
+        return False
+
+
+def _array_of(values: Any) -> Array:
+    """Return values as an array; of objects where they are none."""
+    try:
+        return np.asarray(values)
+    except ValueError:  # lists of several lengths
+        return np.asarray(values, object)
+
+
 def values_of(owner: str, values: Any) -> Array:
-    numbers = np.asarray(values, np.float64)
+    """Return finite numbers."""
+    found = _array_of(values)
+    try:
+        numbers = found.astype(np.float64)
+    except (TypeError, ValueError):
+        numbers = np.full(found.shape, np.nan)
     if numbers.ndim != 1 or not np.all(np.isfinite(numbers)):
         raise ValueError(
             f"{owner}: values must be a list of finite numbers, one per row; got "
-            f"{np.array2string(numbers, threshold=6)}."
+            f"{np.array2string(found, threshold=6)}."
         )
     return numbers
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -47,9 +47,9 @@ class Incident:
     """Row of that (the first, if several)."""
     peak_key: Key | None = None
     began: float | None = None
-    """Time of its first alert, in seconds, where times are given."""
+    """Time of its first alert, in seconds, where times are given: the latest that had come."""
     ended: float | None = None
-    """Time of its last alert so far."""
+    """The same of its last alert so far; it is never before."""
     stamps: list[Any] = field(default_factory=lambda: [None, None, None])
     """How the times of the first, the last and the lowest alert were written, where given."""
     keys: dict[Key, int] = field(default_factory=dict)
@@ -175,35 +175,6 @@ class Grouped:
     """In their order."""
     before: list[int]
     """Of each alert: how many of the events come before it; one that it opens is among them."""
-
-
-@dataclass
-class GivenRows:
-    """Rows of one call, checked."""
-
-    flags: Array
-    values: Array
-    time: Array | None
-    keys: Sequence[Key] | None
-    far: Any
-    shown: Array | None
-    rows: Any
-    stamps: Sequence[Any] | None
-    ids: Sequence[Any] | None
-    by_answer: Array | None
-
-    def alert(self, i: int, row: int) -> Alert:
-        return Alert(
-            row if self.rows is None else int(self.rows[i]),
-            float(self.values[i]),
-            None if self.time is None else float(self.time[i]),
-            None if self.keys is None else self.keys[i],
-            self.shown is None or bool(self.shown[i]),
-            [] if self.far is None else farthest(self.far[i]),
-            None if self.stamps is None else self.stamps[i],
-            None if self.ids is None or self.ids[i] is None else str(self.ids[i]),
-            self.by_answer is not None and bool(self.by_answer[i]),
-        )
 
 
 def farthest(distances: Any) -> list[tuple[int, float]]:

@@ -13,6 +13,7 @@ from onkel import columns, inputs
 from onkel.columns import Encoded, Tally
 from onkel.core.answers import Promise
 from onkel.core.density import Plan
+from onkel.core.density_table import Count
 from onkel.core.precedents import Precedent
 from onkel.estimators import density_report, feedback
 from onkel.estimators.detector import BaseDetector
@@ -37,7 +38,7 @@ _ACCEPTS = {
     "nu": Accept(low=0, low_open=True, high=1, high_open=True, none=True),
     "precision": Accept(low=0, low_open=True, high=1, high_open=True, none=True,
                         hint="It is the share of answered alerts that are faults, such as 0.8."),
-    "alerts_kept": Accept(low=0, high=10_000_000, whole=True, hint="For example 1000."),
+    "alerts_kept": Accept(low=0, high=feedback.MOST_KEPT, whole=True, hint="For example 1000."),
     "memory_of_feedback": Accept(low=1, high=1e15, hint="It counts rows, for example 100000."),
     "memory": Accept(low=100, high=1e15, hint="It counts rows, for example 10000."),
     "terms": Accept(low=20, high=10_000_000, whole=True, hint="For example 1000."),
@@ -292,7 +293,8 @@ class Detector(JudgesOnDevice, BaseDetector):
 
     def _answer(self, id: Any, answer: str, frame: Any = None) -> None:
         learner: Any = self._fitted()
-        number = feedback.number_of(type(self).__name__, id, answer, learner.answers)
+        name, alerts = type(self).__name__, learner.count(Count.ALERTS)
+        number = feedback.number_of(name, id, answer, learner.answers, alerts)
         learner = learner.copy()
         learner.answer(number, answer, frame)
         self._learner = learner
@@ -315,7 +317,8 @@ class Detector(JudgesOnDevice, BaseDetector):
         """What was promised, and what happened: see the guide for each key."""
         learner: Any = self._fitted()
         found = density_report.report(learner)
-        if self.nu is None:
+        promise = learner.answers.promise
+        if promise is not None and promise.alone:
             found.update(rate_promised=None, rate_error_term=None, rate_in_words=None)
         return {**found, **feedback.report(learner.answers)}
 
@@ -323,7 +326,10 @@ class Detector(JudgesOnDevice, BaseDetector):
 
     def _dump_settings(self) -> dict[str, Any] | None:
         learner = self.__dict__.get("_learner")
-        return None if learner is None else {"missing": learner.missing, **asdict(learner.plan)}
+        if learner is None:
+            return None
+        answered = feedback.terms_of(learner.answers)
+        return {"missing": learner.missing, **asdict(learner.plan), **answered}
 
     def _dump_learner(self) -> dict[str, Any]:
         found: dict[str, Any] = self._learner.dump()
@@ -333,12 +339,13 @@ class Detector(JudgesOnDevice, BaseDetector):
         held = Saved(settings, "settings.")
         missing = held.word("missing", ("error", "mean"))
         numbers = {f.name: _number(held, f.name, f.type) for f in fields(Plan)}
+        promise, memory, kept = feedback.terms_in(held) or (
+            self._promise(), float(self.memory_of_feedback), int(self.alerts_kept)
+        )  # fmt: skip
         held.finish()
         plan = Plan(**numbers)
         if not plan.possible():
             raise held.refuse("nu", "and the other numbers are not those of a detector")
-        promise, memory = self._promise(), float(self.memory_of_feedback)
-        kept = int(self.alerts_kept)
         return self._go_on(Densities.restored(plan, missing, saved, promise, memory, kept))
 
     # -- merging -------------------------------------------------------------------------------

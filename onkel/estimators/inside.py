@@ -183,6 +183,12 @@ def precedent(model: BaseDetector, x: Any) -> Precedent | None:
     return model._precedent(model._one_row(x, 1)[0])
 
 
+def single_row(model: BaseDetector, x: Any, top: int) -> Any:
+    """Return the row that is to be explained, checked, with its gaps."""
+    model._one_row(x, top)
+    return model._rows(model._as_rows(x, learner_of(model).on_strings))[0]
+
+
 def was_answered(model: BaseDetector) -> bool:
     """Whether some alert of a detector was answered."""
     return isinstance(model, Detector) and len(model._learner.answers.born) > 0

@@ -17,9 +17,10 @@ from onkel.explain.outcome import (
 )
 from onkel.explain.shown import Details
 from onkel.explain.source import details
+from onkel.explain.young import YoungExplanation
 
 __all__ = [
     "AlertExplanation", "ClassExplanation", "Details", "Explanation", "Feature",
-    "NumberExplanation", "Pattern", "Precedent", "RarityExplanation", "Term", "Voice", "details",
-    "one_in",
+    "NumberExplanation", "Pattern", "Precedent", "RarityExplanation", "Term", "Voice",
+    "YoungExplanation", "details", "one_in",
 ]  # fmt: skip

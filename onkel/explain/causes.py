@@ -28,6 +28,9 @@ FIRST, PARTNERS = 4, 6
 GAP = 0.1
 """A gap is no less than this share of a feature's range."""
 
+TOLD = 1e70
+"""Numbers beyond are told in no pattern: a detector of densities cuts them at 1e75."""
+
 
 @dataclass
 class Sample:
@@ -118,14 +121,16 @@ class Sample:
     def pair(self, names: Any) -> Pattern | None:
         """Return two numbers, each usual by itself, that are not usual together."""
         inside = [
-            j for j in self.numbers() if not is_outside(float(self.row[j]), self.all_range(j))
-        ]
+            j for j in self.numbers()
+            if is_told(float(self.row[j])) and not is_outside(float(self.row[j]), self.all_range(j))
+        ]  # fmt: skip
         best: tuple[float, int, int, Range] | None = None
         for i in [j for j in inside if self.helps(j)][:FIRST]:
             for j in self._partners(i, inside):
                 found = self._given(i, j)
                 far = _far(float(self.row[i]), found)
-                if is_outside(float(self.row[i]), found) and (best is None or far > best[0]):
+                out = is_outside(float(self.row[i]), found) and is_told(*found)
+                if out and (best is None or far > best[0]):
                     best = far, i, j, found
             if best is not None:
                 break
@@ -174,7 +179,8 @@ def moved(
     for j in numbers:
         low, high = quantiles(stored[:, j], np.ones(len(stored)), USUAL)
         far = _far(float(value[j]), (low, high))
-        if is_outside(float(value[j]), (low, high)) and (best is None or far > best[0]):
+        out = is_outside(float(value[j]), (low, high)) and is_told(float(value[j]), low, high)
+        if out and (best is None or far > best[0]):
             best = far, j, (low, high)
     if best is None:
         return None
@@ -185,6 +191,11 @@ def moved(
         said = f"through {name}, which changed by {shown} from one row to the next"
     said += f" where {range_} was usual"
     return Pattern(kind, (name,), float(value[j]), usual, said)
+
+
+def is_told(*values: float) -> bool:
+    """Whether numbers are so small that nothing of them was cut, nor of what they were made of."""
+    return all(abs(v) < TOLD for v in values)
 
 
 def beside_gap(value: float, gap: Range) -> tuple[str, str]:

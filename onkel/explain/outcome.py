@@ -207,8 +207,9 @@ class AlertExplanation(Explanation):
         """What the row is unusual by.
 
         "answered" (an alert for no other reason than that one like it was answered as a fault),
-        "single" (one feature, or a few that are each outside of their ranges), "several" (only all
-        of those together), "gap", "pair", "step", "mean", or "whole": the row as a whole.
+        "single" (one feature that would take it half the way to no alert, had it agreed), "several"
+        (those outside of their ranges together), "gap", "pair", "step", "mean", or "whole": the row
+        as a whole.
         """
         if self.precedent is not None and self.precedent.decided:
             return "answered"
@@ -219,7 +220,7 @@ class AlertExplanation(Explanation):
             return "several"
         if self.pattern is not None:
             return self.pattern.kind
-        return "single" if len(named) == 1 else "several" if named else "whole"
+        return "several" if len(named) > 1 and self.agreed is None else "whole"
 
     def _outdone(self, first: Feature) -> bool:
         """Whether a pattern did more than twice as much as a feature."""
@@ -261,9 +262,19 @@ class AlertExplanation(Explanation):
         if cause == "several":
             return self._together(self.named)
         if cause == "whole":
-            return _AS_A_WHOLE
+            return self._as_a_whole()
         assert self.pattern is not None
         return f", {self.pattern.said}{self._then(self.pattern.score, 'it')}"
+
+    def _as_a_whole(self) -> str:
+        """That it is no single number; that none is out of its range, only where that is so."""
+        named = self.named
+        if named:
+            one = self.score - named[0].effect if len(named) == 1 else self.agreed
+            words = ", and ".join(f.in_words() for f in named[:3])
+            return _WITH + words + self._then(one, "it" if len(named) == 1 else "they")
+        beyond = any(f.outside or is_beyond(f) for f in self.features)
+        return _NONE_ALONE if beyond else _AS_A_WHOLE
 
     def _mostly(self, named: tuple[Feature, ...]) -> str:
         first = named[0]
@@ -398,6 +409,11 @@ _AS_A_WHOLE = (
     "; no single number lies outside of its usual range and no pair of them explains it: it is "
     "the row as a whole"
 )
+_WITH = "; no single value explains it and no pair of numbers: it is the row as a whole, with "
+_NONE_ALONE = (
+    "; no number that is unusual by itself made it one and no pair of them explains it: it is the "
+    "row as a whole"
+)
 
 
 def one_in(log_p: float) -> str:
@@ -421,8 +437,17 @@ def one_in(log_p: float) -> str:
 def shortened(features: tuple[Feature, ...], top: int) -> tuple[Feature, ...]:
     """Return a detector's features, with what was usual of the first `top` and all outside it."""
     return tuple(
-        f if i < top or f.outside else replace(f, usual=None) for i, f in enumerate(features)
+        f if i < top or f.outside or is_beyond(f) else replace(f, usual=None)
+        for i, f in enumerate(features)
     )
+
+
+def is_beyond(feature: Feature) -> bool:
+    """Whether a number lies outside of the range that is shown beside it."""
+    value, usual = feature.value, feature.usual
+    if usual is None or value is None or isinstance(value, str):
+        return False
+    return is_outside(value, usual)
 
 
 def is_outside(value: float, usual: tuple[float, float]) -> bool:

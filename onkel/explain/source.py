@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onkel.core.density_table import LARGEST
 from onkel.explain.causes import Sample
 from onkel.explain.densities import MOST, agreed, of_densities, pattern_of, sample_of
 from onkel.explain.densities import terms_of as density_terms
@@ -123,17 +124,22 @@ def _of_weights(
 
 
 def _of_densities(learner: Any, row: Any, names: Any, top: int, plain: Any) -> Details:
-    """What a row would be, had each of its features agreed with the others."""
-    row = np.asarray(row, np.float64)
+    """What a row would be, had each of its features agreed with the others.
+
+    It is cut as the detector cuts it; values are told as they came, and no range that was cut is.
+    """
+    came = np.asarray(row, np.float64)
+    row = np.clip(came, -LARGEST, LARGEST)
     found, usual = of_densities(learner, row)
     order = order_of(found.effect, lowest_first=True)
     terms = density_terms(learner, found, top)
     if not usual:
-        features = features_of(row, found, order, names, {}, ())
+        features = features_of(came, found, order, names, {}, ())
         return Details(0.0, found.method, features, terms, learner.size)
     sample = sample_of(learner, row, found, usual, plain)
     outside = sample.outside()
-    features = features_of(row, found, order, names, usual, set(outside))
+    shown = {j: range_ for j, range_ in usual.items() if max(map(abs, range_)) < LARGEST}
+    features = features_of(came, found, order, names, shown, set(outside))
     both, pattern = None, None
     if sample.score < sample.limit and not (outside and sample.explains(outside[0])):
         both, pattern = agreed(learner, row, outside), pattern_of(learner, row, sample, names)

@@ -63,7 +63,7 @@ def _is_fleet(model: Any) -> bool:
 
 def _describe_fleet(fleet: Any) -> tuple[Model, dict[str, Array]]:
     """Return the estimator that all keys began as, and all keys and models as tensors."""
-    model, tensors = describe(fleet.estimator)
+    model, tensors = describe(fleet.estimator_)
     parameters, form, held = fleet.dump()
     writer = Writer()
     model["fleet"] = {"parameters": _each(writer, parameters), "form": _each(writer, form or {})}

@@ -24,10 +24,10 @@ def check(fleets: Sequence[Any], weights: Any, start: Any) -> None:
     for j, fleet in enumerate([*fleets, *([] if start is None else [start])]):
         if type(fleet) is not type(fleets[0]):
             raise TypeError(f"merge: model 0 is a Fleet, model {j} a {type(fleet).__name__}.")
-        if repr(fleet.estimator) != repr(fleets[0].estimator):
+        if repr(fleet.estimator_) != repr(fleets[0].estimator_):
             raise ValueError(
-                f"merge: all fleets must have one setting, {fleets[0].estimator!r}; fleet {j} has "
-                f"{fleet.estimator!r}."
+                f"merge: all fleets must have one setting, {fleets[0].estimator_!r}; fleet {j} has "
+                f"{fleet.estimator_!r}."
             )
 
 

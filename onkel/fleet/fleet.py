@@ -17,7 +17,7 @@ from onkel.estimators.configured import N_JOBS, threads_of
 from onkel.estimators.locks import Locked, locked
 from onkel.estimators.packed import packed_by, packed_of
 from onkel.files import container
-from onkel.fleet import adding, filed, loose, outputs, report
+from onkel.fleet import adding, filed, loose, outputs, report, young
 from onkel.fleet.bounded import Bounded, bytes_of
 from onkel.fleet.calls import Call
 from onkel.fleet.cells import cells_of
@@ -119,6 +119,14 @@ class Fleet(Locked):
         return str(self.estimator.task)
 
     @property
+    def estimator_(self) -> Any:
+        """What a new key begins as: the estimator as it was when the first rows came.
+
+        What ``set_params`` makes of `estimator` later is not that of this fleet.
+        """
+        return self.estimator if self._store is None else self._store.estimator
+
+    @property
     def stored_(self) -> str | None:
         """How the models are kept: "cells", or "dict" and why; None before the first row."""
         if self._store is None:
@@ -150,7 +158,7 @@ class Fleet(Locked):
     @locked
     def __setitem__(self, key: Any, model: Any) -> None:
         """Give a key a copy of a model, which must have the fleet's settings."""
-        asked, given, name = self.estimator, model, key_of(key)
+        asked, given, name = self.estimator_, model, key_of(key)
         if type(given) is not type(asked) or repr(given) != repr(asked):
             raise ValueError(
                 f"Fleet: a key's model must have the fleet's settings, {asked!r}; got {given!r}."
@@ -200,9 +208,10 @@ class Fleet(Locked):
         """Choose how models are kept, by the first rows."""
         if self._store is not None:
             return
-        found = packed_of(self.estimator, X)
+        model = copy.copy(self.estimator)
+        found = packed_of(model, X)
         if isinstance(found, str):
-            self._keep_in(loose.Loose(self.estimator, found), width_of(X) if self.share else 0)
+            self._keep_in(loose.Loose(model, found), width_of(X) if self.share else 0)
         else:
             self._keep_in(cells_of(found, threads_of(self.n_jobs)), found.features)
 
@@ -228,7 +237,7 @@ class Fleet(Locked):
     def _keep_in(self, store: Any, features: int) -> None:
         limit = self._limit
         held = store if limit is None else Bounded(store, limit, self.folder)
-        self._store = Shared(held, self.estimator, features) if self.share else held
+        self._store = Shared(held, store.estimator, features) if self.share else held
 
     @locked
     def hold(self, memory: Any, folder: str | None = None) -> None:
@@ -405,13 +414,19 @@ class Fleet(Locked):
         """Return what a key's model says of one row."""
         number = self._keys.number(key)
         if self._store is None or (number < 0 and not self.share):
-            return copy.copy(self.estimator).predict_one(row)
+            return copy.copy(self.estimator_).predict_one(row)
         return self._store.look_one(number, row)
 
     @locked
-    def explain(self, key: Any, row: Any, top: int = 5) -> Any:
-        """Say why a key's model judges one row as it does."""
-        return self[key].explain(row, top)
+    def explain(self, key: Any, row: Any, top: int = 5, **how: Any) -> Any:
+        """Say why a key's model judges one row as it does; `how` as its own ``explain`` takes it.
+
+        Rows of keys that are young (`share`) are judged beside those of other keys, which is told
+        as :class:`~onkel.explain.YoungExplanation`.
+        """
+        model = self[key]
+        found = young.explained(self._store, key, self._known(key), model, row, top)
+        return model.explain(row, top, **how) if found is None else found
 
     # -- reporting ---------------------------------------------------------------------------------
 
@@ -457,7 +472,7 @@ class Fleet(Locked):
     @locked
     def diagnostics_(self) -> dict[str, Any]:
         """What was promised and what happened, over all keys; of one: fleet[key].diagnostics_."""
-        return report.summed(self.estimator, self._store, self._keys.taken())
+        return report.summed(self.estimator_, self._store, self._keys.taken())
 
     def __repr__(self) -> str:
         names = ("share", "memory", "folder", "n_jobs")
@@ -535,13 +550,14 @@ class Fleet(Locked):
     def _like(self) -> Fleet:
         """Return an empty fleet of the same parameters."""
         given = {"share": self.share, "memory": self.memory, "folder": self.folder}
-        return Fleet(self.estimator, n_jobs=self.n_jobs, **given)
+        return Fleet(self.estimator_, n_jobs=self.n_jobs, **given)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return all of it as a copy: models as records, or as estimators where they are those."""
         with self.still():
             names = ("estimator", "share", "memory", "folder", "n_jobs")
             state: dict[str, Any] = {name: getattr(self, name) for name in names}
+            state["estimator"] = self.estimator_
             if self._store is None:
                 return state
             keys, numbers = self._keys.all(), self._keys.taken()
@@ -584,18 +600,18 @@ class Fleet(Locked):
         """Let the models be kept as those of another fleet are, whose records are to come."""
         if self._store is not None:
             raise ValueError("Fleet: it has begun already, and its models are kept as they are.")
-        held = dict(form)
+        held, model = dict(form), copy.copy(self.estimator)
         kept = held.pop("kept", None)
         wide = int(held["features"]) if self.share else 0
         if kept == "dict":
-            self._keep_in(loose.Loose(self.estimator, str(held.get("why")), own), wide)
+            self._keep_in(loose.Loose(model, str(held.get("why")), own), wide)
         elif kept == "cells":
-            packed = packed_by(self.estimator, held)
+            packed = packed_by(model, held)
             here = has_cells()
             why = "the compiled core is not here"
             self._keep_in(
                 cells_of(packed, threads_of(self.n_jobs)) if here
-                else loose.Loose(self.estimator, why, own, packed), packed.features
+                else loose.Loose(model, why, own, packed), packed.features
             )  # fmt: skip
         else:
             raise ValueError(f"Fleet: models are kept as 'cells' or 'dict'; got {kept!r}.")

@@ -10,14 +10,10 @@ from numpy.typing import NDArray
 
 from onkel.fleet.fleet import Fleet
 from onkel.fleet.outputs import Verdicts
-from onkel.judge import UNKNOWN, Columns, Rows, Usual, after_answers, in_brief, own_scores
+from onkel.fleet.young import said_of
+from onkel.judge import Columns, Rows, own_scores
 
 Array = NDArray[Any]
-
-KNOWN = 20
-"""Rows of a key after which something is known of its single numbers."""
-YOUNG = "The row as a whole is unusual beside those of other keys; its own key has few rows yet."
-"""What is said before that."""
 
 
 @dataclass(frozen=True)
@@ -94,11 +90,7 @@ class FleetDetected:
         return {i: self._reason(i) for i in np.flatnonzero(self.verdicts.alert).tolist()}
 
     def _reason(self, i: int) -> str:
-        return after_answers(self.verdicts.precedents.get(i), self._of_itself(i), YOUNG)
-
-    def _of_itself(self, i: int) -> str:
-        if self.usual is None or not len(self.usual) or self.verdicts.age[i] < KNOWN:
-            return YOUNG if self.verdicts.age[i] < KNOWN else UNKNOWN
-        mean, variance = self.usual[i]
-        row = np.where(np.isnan(self.rows.X[i]), mean, self.rows.X[i])
-        return in_brief(row, Usual(mean, variance), self.judge.names)
+        told, usual = self.verdicts, self.usual
+        own = None if usual is None or not len(usual) else usual[i]
+        like = told.precedents.get(i)
+        return said_of(int(told.age[i]), self.rows.X[i], own, self.judge.names, like)

@@ -30,6 +30,9 @@ WHOLE = "The row as a whole is unusual; no single number is more than 2 spreads 
 """What is said where nothing can be named."""
 UNKNOWN = "The row as a whole is unusual; what is usual of single numbers is not known."
 
+TOLD = 1e70
+"""What was usual beyond is not told: a detector of densities cuts numbers at 1e75."""
+
 
 @dataclass(frozen=True)
 class Usual:
@@ -93,13 +96,22 @@ def in_brief(row: Array, usual: Usual, names: Sequence[str] | None) -> str:
     row = np.asarray(row, np.float64)
     if not np.all(np.isfinite(usual.mean)):
         return UNKNOWN
-    z = spreads(row, usual.mean, usual.variance)
+    known = _known(usual.mean, usual.variance)
+    z = np.where(known, spreads(row, usual.mean, usual.variance), 0.0)
     first = float(np.abs(z).max(initial=0.0))
     others = [*_pairs(row, z, usual, names), *_moves(usual, names)]
     far, words = max(others, default=(0.0, str), key=lambda pair: pair[0])
     if is_far(far, FARTHER) and (far > first + AHEAD or not is_far(first)):
         return words()
-    return _numbers(row, z, usual, names) if is_far(first) else WHOLE
+    if is_far(first):
+        return _numbers(row, z, usual, names)
+    return WHOLE if known.all() else UNKNOWN
+
+
+def _known(mean: Array, variance: Array) -> Array:
+    """Return of which features it is known what was usual: not where numbers were cut."""
+    known: Array = (np.abs(mean) < TOLD) & (variance < TOLD**2)
+    return known
 
 
 def spreads(row: Array, mean: Array, variance: Array) -> Array:
@@ -129,10 +141,11 @@ def _numbers(row: Array, z: Array, usual: Usual, names: Sequence[str] | None) ->
 
 
 def _number(j: int, row: Array, z: Array, usual: Usual, names: Sequence[str] | None) -> str:
-    name, value = name_of(names, j), as_read(float(row[j]))
+    name, value = name_of(names, j), float(row[j])
     if np.isinf(z[j]):
-        return f"{name} {value:.9g} where {as_read(float(usual.mean[j])):.9g} was usual"
-    shown = written(value, float(np.sqrt(usual.variance[j])))
+        shown, mean = apart(value, float(usual.mean[j]))
+        return f"{name} {shown} where {mean} was usual"
+    shown = written(as_read(value), float(np.sqrt(usual.variance[j])))
     return f"{name} {shown} is {_side(z[j])} its mean"
 
 
@@ -176,7 +189,7 @@ def _moves(usual: Usual, names: Sequence[str] | None) -> list[Found]:
         if moved is None:
             continue
         value, mean, variance = moved
-        known = variance > 0
+        known = (variance > 0) & _known(mean, variance) & (np.abs(value) < TOLD)
         if known.any():
             z = np.where(known, spreads(value, mean, variance), 0.0)
             size = np.abs(z)
@@ -217,6 +230,24 @@ def as_read(value: float) -> float:
     if float(single) != value or float(f"{value:.9g}") == value or value == int(value):
         return value
     return float(str(single))
+
+
+def apart(value: float, other: float) -> tuple[str, str]:
+    """Return two numbers that differ with as many digits as tell them apart, nine at least.
+
+    Examples
+    --------
+    >>> apart(5.0, 2.0), apart(1.000000002, 1.0), apart(float(np.float32(0.1)), 0.1)
+    (('5', '2'), ('1.000000002', '1'), ('0.100000001', '0.1'))
+    """
+    pair = as_read(value), as_read(other)
+    if pair[0] == pair[1]:  # of which one is single precision, and not the other
+        pair = value, other
+    for digits in range(9, 18):
+        first, second = (f"{v:.{digits}g}" for v in pair)
+        if float(first) != float(second):
+            break
+    return first, second
 
 
 def written(value: float, spread: float) -> str:

@@ -50,6 +50,10 @@ def test_ids_are_the_rows_learned_before(rng):
         (None, "usual", "got None"),
         (3.5, "usual", "got 3.5"),
         (True, "usual", "got True"),
+        (np.True_, "usual", r"got (np\.)?True"),
+        (np.float64(300), "usual", "such as '1234'"),
+        ("300", ["usual"], "an answer is 'usual' or 'fault'"),
+        ("300", np.array(["usual", "fault"]), "an answer is 'usual' or 'fault'"),
         ("-3", "fault", "got '-3'"),
         ("9" * 30, "fault", "such as"),
     ],
@@ -60,6 +64,26 @@ def test_what_is_refused_changes_nothing(rng, id, answer, words):
     with pytest.raises(ValueError, match=words):
         det.feedback(id, answer)
     assert bits(det) == before
+
+
+@pytest.mark.parametrize("kind", [int, str, np.int64, np.uint16, np.str_])
+def test_ids_may_be_numpys(rng, kind):
+    det, X = watched(rng)
+    fleet = Fleet(Detector(**SMALL)).partial_fit(["a"] * len(X), X)
+    fleet.feedback("a", kind(300), "usual")
+    assert fleet["a"].alerts_ == det.feedback("300", "usual").alerts_
+    other = Detector(**SMALL).partial_fit(X).feedback(kind(300), "usual")
+    assert bits(other) == bits(det)
+
+
+def test_ids_may_be_numpys_in_river(rng):
+    face = pytest.importorskip("onkel.river", exc_type=ImportError)
+    det, X = watched(rng)
+    live = face.Detector(**SMALL)
+    for row in X:
+        live.learn_one(dict(enumerate(row)))
+    live.feedback(np.int64(300), "usual")
+    assert live.estimator.alerts_ == det.feedback("300", "usual").alerts_
 
 
 def test_parameters_are_checked():
@@ -104,6 +128,27 @@ def test_a_ring_that_is_full_forgets_its_oldest(rng, tmp_path):
         det.feedback("100", "usual")
     none = Detector(**SMALL, alerts_kept=0).partial_fit(X)
     assert none.alerts_ == []
+    with pytest.raises(ValueError, match="alert 100 cannot be answered: alerts_kept=0 keeps none"):
+        none.feedback("100", "usual")
+
+
+def test_what_is_said_where_no_alert_is_kept(rng):
+    """Beside what diagnostics count: that there was none is said only if there was none."""
+    one, two = watched(rng)[0], watched(rng)[0]
+    whole = merge([one, two])
+    count = whole.diagnostics_["alerts"]
+    assert count > 0 and whole.alerts_ == []
+    with pytest.raises(ValueError, match=rf"of the {count} so far none is kept; a merged model"):
+        whole.feedback("300", "usual")
+    whole.partial_fit([[0.0, 60.0]])
+    (kept,) = whole.alerts_
+    with pytest.raises(ValueError, match="the last alert can be answered, and it is older"):
+        whole.feedback("300", "usual")
+    assert whole.feedback(kept["id"], "usual").alerts_[0]["answer"] == "usual"
+    none = Detector(**SMALL).partial_fit(rng.normal(size=(40, 2)))
+    assert not none.diagnostics_["alerts"]
+    with pytest.raises(ValueError, match="there is no alert 30, and there was none so far"):
+        none.feedback("30", "usual")
 
 
 def test_rows_one_by_one_are_the_same(rng):

@@ -226,6 +226,28 @@ def test_digits_of_double_precision_are_nine():
         assert in_brief([value], usual, ["a"]) == f"a {told} where 0.1 was usual."
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_is_told_beside_what_was_usual_differs_from_it(rng, dtype):
+    """A column that never changed, and a value that is hardly another: both read back apart."""
+    pattern = re.compile(r"a (\S+) where (\S+) was usual\.")
+    least = {np.float32: 2e-7, np.float64: 1.01e-9}[dtype]
+    for _ in range(size(200, 5000)):
+        base = rng.choice([1.0, 1e9, 1e6, 0.1, -3e-7, 2.0**40])
+        mean = float(dtype(base * 10.0 ** rng.integers(-3, 4)))
+        value = mean * (1 + least * 10 ** (4 * rng.random()) * rng.choice([-1, 1]))
+        usual = Usual(np.array([mean]), np.array([0.0]))
+        words = in_brief(np.array([float(dtype(value))]), usual, ["a"])
+        shown, beside = pattern.fullmatch(words).groups()
+        assert (float(shown) < float(beside)) == (float(dtype(value)) < mean)
+        assert float(shown) == pytest.approx(value, rel=1e-6)
+        assert float(beside) == pytest.approx(mean, rel=1e-6)
+    for value, mean in ((1.000000002, 1.0), (1e9 + 2, 1e9), (1e6 + 0.01, 1e6),
+                        (float(np.float32(0.1)), 0.1)):  # fmt: skip
+        usual = Usual(np.array([mean]), np.array([0.0]))
+        shown, beside = pattern.fullmatch(in_brief(np.array([value]), usual, ["a"])).groups()
+        assert float(shown) > float(beside)
+
+
 def test_the_reader_of_reasons_knows_what_is_wrong():
     assert false_in("through a 1.2 where 1.0–1.4 was usual")
     assert false_in("through a -1.2 where -1.4 to -1.0 was usual")

@@ -128,10 +128,9 @@ def explain(fleet: Fleet, key: Any, row: Any, top: int, **extra: Any) -> dict[st
         raise Problem(422, "bad_field", "This model has keys: give the key of the row.", "key")
     if key not in fleet:
         raise Problem(404, "unknown_key", f"There is no key {key!r:.80}.", "key")
-    model = fleet[key]
-    if not model.__sklearn_is_fitted__():
+    if not fleet[key].__sklearn_is_fitted__():
         raise Problem(409, "not_learned", "This key has learned nothing yet.", "key")
-    found: dict[str, Any] = model.explain(row, top=top, **extra).to_dict()
+    found: dict[str, Any] = fleet.explain(key, row, top, **extra).to_dict()
     return found
 
 

@@ -14,6 +14,7 @@ from onkel.core import cells, compiled
 from onkel.core.answers import Answers
 from onkel.core.density import DensityState, sixteens
 from onkel.estimators.density_detector import Detector
+from onkel.estimators.feedback import terms_of
 from onkel.learner import Densities
 
 Array = NDArray[Any]
@@ -85,6 +86,7 @@ class PackedDensities:
                 f"takes {learner.features} in {np.dtype(learner.dtype)}."
             )
         state, answers = learner.state.packed(), learner.answers
+        self._check_made(learner)
         settled = learner.t >= self.plan.young or state.real[10:14].any()
         head = {
             "settled": settled, "places": state.raw.shape[1], "late_places": len(state.late_raw),
@@ -97,6 +99,16 @@ class PackedDensities:
         given = {name: getattr(answers, name) for name in ANSWERS}
         fields = {**vars(state), **given, **own, "recent": model.recent_.values}
         return cells.write(self.layout, head, fields)
+
+    def _check_made(self, learner: Densities) -> None:
+        """Refuse a model that was begun with other settings, though it has these by now."""
+        blank = self._blank()
+        own, asked = ((m.plan, m.missing, terms_of(m.answers)) for m in (learner, blank))
+        if own != asked:
+            raise ValueError(
+                f"a model of this fleet has learned with {self.estimator!r}; this one has learned "
+                "with other settings, and set_params has changed what it says of itself since."
+            )
 
 
 ANSWERS = ("places", "radius", "strength", "born", "of", "asked", "asked_at", "said")

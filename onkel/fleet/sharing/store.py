@@ -170,8 +170,13 @@ class Shared:
         ears = self._ears(known, X, own.age, young)
         for i in np.flatnonzero(young).tolist():
             _look(own, i, self.bands.each[bands[i]], float(surprise[i]), ears.get(i))
+        call.precedents |= {i: e.precedent for i, e in ears.items() if e.precedent is not None}
         own.rank[np.isnan(own.rank)] = 1.0  # of a key that is not known there are no scores
         return own.answer(asked, tells_p=True)
+
+    def judges_young(self, age: int) -> bool:
+        """Whether the fleet has a say in rows of a key that has learned so many."""
+        return age < self.young and getattr(self.common, "t_", 0) >= self.young
 
     def _nobody(self) -> int:
         """Return a number of which nothing is known: the last one that there is room for."""
