@@ -24,7 +24,7 @@ from onkel.app.notify.messages import (
     in_order,
     incident_of,
 )
-from onkel.app.notify.office import UNDELIVERED, Office, grave
+from onkel.app.notify.office import OUTCOMES, UNDELIVERED, Office, grave
 from onkel.app.notify.outbox import StoredQueue
 from onkel.app.notify.queues import MemoryQueue
 from onkel.app.notify.settings import OPTIONS, Delivery
@@ -65,6 +65,8 @@ class Notices:
         self._targets, self._new = [*delivery.channels()], dict[str, list[Message]]()
         self._opened: dict[str, set[int]] = {target: set() for target in self._targets}
         """Incidents that each target was told to be open: it hears of their end, too."""
+        self._left: Counter[str] = Counter()
+        """Messages that wait for targets that this run does not have."""
         self._memory: dict[str, MemoryQueue] = {}
         self._stored: dict[str, StoredQueue] = {}
         if state is None:
@@ -74,6 +76,8 @@ class Notices:
         else:
             self._run = state.open_outbox()
             self._opened |= {target: set(found) for target, found in state.last.opened.items()}
+            waits = state.messages_waiting()
+            self._left.update({t: n for t, n in waits.items() if t not in self._targets})
             self._stored = {t: StoredQueue(state.database, t) for t in self._targets}
             self.office = Office(delivery, self._stored, grave(state.folder))
         self._closed = False
@@ -131,6 +135,8 @@ class Notices:
         else:
             for target, some in new.items():
                 self._new.setdefault(target, []).extend(some)
+                if some and target not in self._targets:
+                    self._left[target] += len(some)
         return any(new.values())
 
     def _is_for(self, target: str, message: Message) -> bool:
@@ -185,7 +191,9 @@ class Notices:
 
     def summary(self) -> dict[str, Any]:
         """Return what came of the messages, by target."""
-        return self.office.summary() if not self._closed else self._last
+        sent = self.office.summary() if not self._closed else self._last
+        none = dict.fromkeys(OUTCOMES, 0)
+        return sent | {t: {**none, "waiting": count} for t, count in self._left.items()}
 
     def troubles(self) -> list[str]:
         """Return what was not delivered, in words."""
@@ -193,7 +201,11 @@ class Notices:
         found = self.office.troubles(kept)
         if self.state is not None and any(t.lost for t in self.office.tallies().values()):
             found.append(f"What is lost lies in {self.state.folder / UNDELIVERED}.")
-        return found
+        return found + [
+            f"{_waiting(count)} for {OPTIONS.get(target, target)}, which this run does not have: "
+            "the same command with it delivers what waits."
+            for target, count in sorted(self._left.items())
+        ]
 
     def close(self) -> None:
         """Let go of the database."""
@@ -221,8 +233,19 @@ def left_behind(state: State | None, delivery: Delivery | None) -> list[str]:
     given = delivery.channels() if delivery is not None else {}
     waits = state.messages_waiting() if state is not None else {}
     return [
-        f"{count:,} message{'s' * (count != 1)} of an earlier run wait{'s' * (count == 1)} for "
-        f"{OPTIONS.get(target, target)}, which this one does not have"
+        f"{_waiting(count, ' of an earlier run')} for {OPTIONS.get(target, target)}, which this "
+        "one does not have"
         for target, count in sorted(waits.items())
         if target not in given
     ]
+
+
+def _waiting(count: int, whose: str = "") -> str:
+    """Return that so many messages wait.
+
+    Examples
+    --------
+    >>> _waiting(1), _waiting(1200, " of an earlier run")
+    ('1 message waits', '1,200 messages of an earlier run wait')
+    """
+    return f"{count:,} message{'s' * (count != 1)}{whose} wait{'s' * (count == 1)}"
