@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from onkel.app.run.ledger import Checkpoint
+from onkel.app.run.outputs import unmarked
 
 Told = dict[int, float]
 """Scores of alerts, by rows."""
@@ -63,12 +64,7 @@ def _json(text: str) -> Iterator[dict[str, Any]]:
 def _csv(text: str) -> Iterator[dict[str, Any]]:
     for line in csv.DictReader(io.StringIO(text, newline="")):
         key = line.get("key")
-        yield {**line, "key": key and _without_mark(key)}
-
-
-def _without_mark(cell: str) -> str:
-    """Return a text without the apostrophe that keeps a spreadsheet from reckoning."""
-    return cell[1:] if cell.startswith("'") else cell
+        yield {**line, "key": key and unmarked(key)}
 
 
 def _number(value: Any) -> float:

@@ -240,9 +240,12 @@ def test_keys(rng, tmp_path, share) -> None:
 def test_a_csv_output_by_key_is_compared_too(rng, tmp_path) -> None:
     path = written(tmp_path, rng)
     path.write_text(path.read_text().replace("k0", "=k0").replace("k1", "'k1"))
-    state, _ = detect(path, tmp_path / "was", *HOW["keys"], name="out.csv")
+    state, out = detect(path, tmp_path / "was", *HOW["keys"], name="out.csv")
+    assert "'=k0" in out.read_text() and "''k1" not in out.read_text()
     assert told_of(state)["output"] == "same"
     assert told_of(state, "--key", "=k0", "--key", "k2")["output"] == "same"
+    found = told_of(state, "--key", "'k1")
+    assert found["output"] == "same" and found["settings"][0]["alerts"] > 5
 
 
 # -- killed, resumed, going on ---------------------------------------------------------------------
