@@ -19,6 +19,8 @@ Told = dict[int, float]
 ROUNDING = 1e-3
 """Scores of other rows differ by more; on another machine, or cut otherwise by a pipe, the same
 rows have scores that differ by rounding."""
+MOST = 2**31 - 1
+"""Characters of a cell: as many as rows may have."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,11 @@ class Written:
 
 
 def _json(text: str) -> Iterator[dict[str, Any]]:
-    return map(json.loads, text.splitlines())
+    return map(json.loads, io.StringIO(text, newline="\n"))  # texts may hold other ends of lines
 
 
 def _csv(text: str) -> Iterator[dict[str, Any]]:
+    csv.field_size_limit(MOST)
     for line in csv.DictReader(io.StringIO(text, newline="")):
         key = line.get("key")
         yield {**line, "key": key and unmarked(key)}

@@ -201,7 +201,7 @@ def _csv(text: str) -> Iterator[tuple[int, Any]]:
 
 
 def _json_lines(text: str, path: str) -> Iterator[tuple[int, Any]]:
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(io.StringIO(text, newline="\n"), 1):
         if line.strip():
             try:
                 yield number, json.loads(line)

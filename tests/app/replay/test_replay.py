@@ -27,7 +27,8 @@ from onkel.app.replay.groups import incidents_of
 from onkel.app.replay.past import input_of, look
 from onkel.app.replay.since import Judged, Since
 from onkel.app.replay.variants import asked, set_of, variants
-from onkel.app.run.outputs import Sink
+from onkel.app.replay.written import Written
+from onkel.app.run.outputs import Sink, header, lines
 
 ROWS = size(1500, 3000)
 STEP = 3600
@@ -246,6 +247,28 @@ def test_a_csv_output_by_key_is_compared_too(rng, tmp_path) -> None:
     assert told_of(state, "--key", "=k0", "--key", "k2")["output"] == "same"
     found = told_of(state, "--key", "'k1")
     assert found["output"] == "same" and found["settings"][0]["alerts"] > 5
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.csv"])
+def test_an_output_is_read_whatever_ends_of_lines_its_texts_hold(rng, tmp_path, name) -> None:
+    path = written(tmp_path, rng)
+    ends = "\u2028 \u2029 \x85 \x0b \x0c \x1c \x1d \x1e"
+    path.write_text(path.read_text().replace("k0", f"k{ends}0"), "utf-8", newline="\n")
+    state, _ = detect(path, tmp_path / "was", *HOW["keys"], "--nu", 0.05, name=name)
+    found = told_of(state, "--key", f"k{ends}0")
+    assert found["output"] == "same" and found["settings"][0]["alerts"] > 10
+    assert told_of(state)["output"] == "same"
+
+
+@pytest.mark.parametrize("style", ["jsonl", "csv"])
+def test_an_output_is_read_however_long_its_texts_are(tmp_path, style) -> None:
+    keys = ["a" * 200_000, "b"]  # the csv module takes less unless told
+    columns = {"row": [3, 4], "key": keys, "alert": [True, True], "score": [-5.0, -6.0]}
+    data = header([*columns], style) + lines(columns, style)
+    (tmp_path / "out").write_bytes(data)
+    output = Written(tmp_path / "out", len(data), style)
+    assert output.alerts(None) == {3: -5.0, 4: -6.0}
+    assert output.alerts(frozenset(keys[:1])) == {3: -5.0}
 
 
 # -- killed, resumed, going on ---------------------------------------------------------------------

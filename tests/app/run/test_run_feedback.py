@@ -304,7 +304,8 @@ def test_many_answers_from_a_file(rng, tmp_path):
     (tmp_path / "a.csv").write_text("id,answer\n" + "".join(f"{i},usual\n" for i in ids[:3]))
     (tmp_path / "b.jsonl").write_text(
         json.dumps({"id": int(ids[3]), "answer": "fault"}) + "\n\n"
-        + json.dumps({"alert_id": ids[4], "answer": "usual"}) + "\n"
+        + json.dumps({"alert_id": ids[4], "why": "a\u2028b\x85c", "answer": "usual"},
+                     ensure_ascii=False) + "\n", "utf-8",
     )  # fmt: skip
     for name in ("a.csv", "b.jsonl"):
         done = onkel("feedback", tmp_path / "s", "--file", tmp_path / name)
