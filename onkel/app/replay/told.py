@@ -24,11 +24,16 @@ def as_text(found: dict[str, Any]) -> str:
     if has_answers(settings):
         parts.append(table(answers_of(settings)))
     if found["notes"]:
-        parts.append("\n".join(textwrap.fill(note, WIDTH) for note in found["notes"]))
+        parts.append("\n".join(map(_wrapped, found["notes"])))
     for one in settings[1:]:
         parts += [missed(one)] if one.get("faults_missed") else []
         parts += [listed(one, kind) for kind in ("gone", "new") if one[kind]]
     return "\n\n".join(parts)
+
+
+def _wrapped(note: str) -> str:
+    """Return a note in lines; names of files and keys stay whole."""
+    return textwrap.fill(note, WIDTH, break_on_hyphens=False, break_long_words=False)
 
 
 def lead(found: dict[str, Any]) -> str:

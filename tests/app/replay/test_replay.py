@@ -504,8 +504,36 @@ def test_an_output_that_was_changed_is_told(rng, tmp_path) -> None:
     out.write_text(text.replace(known, known.replace(f"-{digit}", f"-{(int(digit) + 1) % 10}")))
     done = onkel("replay", state, "--json")
     assert done.exit_code == 4 and f"first at row {first['row']:,}" in done.stderr
-    out.unlink()
-    assert told_of(state)["output"] == "unknown"
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.csv"])
+def test_an_output_that_does_not_hold_what_was_written_is_told(rng, tmp_path, name) -> None:
+    """Another, or cut: the code is 4; where there is none, a checksum says all the same."""
+    state, out = detect(written(tmp_path, rng), tmp_path / "was", *HOW["numbers"], name=name)
+    data = out.read_bytes()
+    line = data.index(b"\n", len(data) // 2) + 1
+    swapped = data[:line] + b"{]" + data[line + 2 :] if name == "out.jsonl" else b"x" + data[1:]
+    for other, said in (
+        (data[:line], f"was cut: it has {line:,} bytes, and the run has written {len(data):,}"),
+        (swapped, "holds something else than the run has written"),
+        (b"\xff" * len(data), "holds something else"),
+    ):
+        out.write_bytes(other)
+        done = onkel("replay", state, "--json")
+        assert done.exit_code == 4 and f"onkel: {out} {said}" in done.stderr, done.output
+        found = json.loads(done.stdout)
+        assert found["output"] == "unknown" and said in found["notes"][0]
+    for change, said in ((lambda: out.write_bytes(b""), "empty"), (out.unlink, "not there")):
+        change()
+        found = told_of(state)
+        assert (found["output"], found["checksum"]) == ("unknown", True)
+        assert f"{out} is {said}" in found["notes"][0]
+        assert " ".join(onkel("replay", state).stdout.split()).count(found["notes"][0]) == 1
+    out.mkdir()
+    assert "Is a directory" in told_of(state)["notes"][0]
+    out.rmdir()
+    out.write_bytes(data + b"more")  # what a run has written since
+    assert told_of(state)["output"] == "same" and not told_of(state)["notes"]
 
 
 # -- words -----------------------------------------------------------------------------------------
