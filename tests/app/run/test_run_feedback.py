@@ -21,6 +21,7 @@ from safetensors.numpy import load
 from onkel import Detector, files
 from onkel.app.errors import StateProblem
 from onkel.app.run.checkpoint import State
+from onkel.app.run.counters import LATEST
 from onkel.app.run.inbox import NAME, Inbox
 from onkel.app.run.series import model_of as made_of
 from onkel.app.run.settings import RunSettings
@@ -319,6 +320,41 @@ def test_many_answers_from_a_file(rng, tmp_path):
         assert done.exit_code == 3 and why in done.stderr, done.output
     done = onkel("feedback", tmp_path / "s", "--file", tmp_path / "none.csv")
     assert done.exit_code == 3 and "No such file" in done.stderr
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_those_that_a_cool_down_held_back_are_listed_in_their_place(rng, tmp_path, keyed):
+    X = rows_of(rng, 2400, 800, 300)
+    X[900:912] += 8.0
+    X[2100:2400:7] += 9.0
+    more = ["--key", "who"] if keyed else ["--ignore", "who"]
+    path = write_rows(tmp_path / "rows.csv", X, who=["a:b", "c"] * 1200)
+    assert run(tmp_path, path, *more, "--cool-down", 20).exit_code == 0
+    shown = {line["alert_id"] for line in json_lines(tmp_path / "out")}
+    (tmp_path / "all").mkdir()
+    assert run(tmp_path / "all", path, *more).exit_code == 0
+    every = [line["alert_id"] for line in json_lines(tmp_path / "all" / "out")]
+    listed = json.loads(onkel("feedback", tmp_path / "s", "--list", "--json").output)["alerts"]
+    assert [alert["id"] for alert in listed] == every[::-1] and 10 < len(shown) < len(every) - 10
+    words = onkel("feedback", tmp_path / "s", "--list").output.splitlines()
+    for alert, line in zip(listed, words, strict=False):
+        held = alert["id"] not in shown
+        assert alert.get("held_back", False) == held == ("row" not in alert)
+        assert line.startswith(alert["id"]) and line.endswith("by the cool-down") == held
+
+
+def test_those_that_a_run_remembers_no_more_are_listed_last(rng, tmp_path):
+    X = rng.normal(size=(6000, 3))
+    path = write_rows(tmp_path / "rows.csv", X)
+    assert run(tmp_path, path, "--nu", 0.06).exit_code == 0
+    every = [line["alert_id"] for line in json_lines(tmp_path / "out")]
+    assert len(every) > LATEST + 20
+    listed = json.loads(onkel("feedback", tmp_path / "s", "--list", "--json").output)["alerts"]
+    assert [alert["id"] for alert in listed] == every[::-1]
+    assert [("row" in alert) for alert in listed] == [i < LATEST for i in range(len(every))]
+    assert not any("held_back" in alert for alert in listed)
+    last = onkel("feedback", tmp_path / "s", "--list").output.splitlines()[len(every) - 1]
+    assert last.startswith(every[0]) and last.endswith("time and reason are not kept")
 
 
 @pytest.mark.parametrize("more", size([[]], [[], ["--lags", "2"]]))
