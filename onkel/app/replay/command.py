@@ -99,10 +99,7 @@ class Replayed:
 
     def _of_answers(self) -> list[str]:
         early, late, refused = self.heard.early, self.heard.late, self.heard.refused
-        found = []
-        if refused:
-            count = "One answer is" if len(refused) == 1 else f"{len(refused):,} answers are"
-            found.append(f"{count} left out: {refused[0]}.")
+        found = [left_out(refused)] if refused else []
         if late:
             which = f"{late:,} answer{'s' * (late != 1)} came" if early else "All answers came"
             found.append(f"{which} after the last row: they count here, and no alert follows them.")
@@ -133,6 +130,24 @@ class Replayed:
         return SourceProblem(f"{first}{self.input.name} does not hold the rows that were read.")
 
 
+def left_out(refused: Sequence[str]) -> str:
+    """Return a sentence on answers that could not be taken in: the first, each once.
+
+    Examples
+    --------
+    >>> left_out(["7 fault: there is no alert 7. The newest is 5."] * 2)
+    'One answer is left out: 7 fault: there is no alert 7. The newest is 5.'
+    >>> left_out(["a: no.", "b: no", "c: no.", "d: no", "e: no"])
+    '5 answers are left out: a: no; b: no; c: no; and 2 more.'
+    """
+    each = [*dict.fromkeys(words.removesuffix(".") for words in refused)]
+    count = "One answer is" if len(each) == 1 else f"{len(each):,} answers are"
+    more = [f"and {len(each) - LEFT_OUT:,} more"] if len(each) > LEFT_OUT else []
+    return f"{count} left out: {'; '.join([*each[:LEFT_OUT], *more])}."
+
+
+LEFT_OUT = 3
+"""So many answers that could not be taken in are told with the reason."""
 _UNCOMPARED = "The run's own alerts were not compared with those that it has written"
 
 
