@@ -273,6 +273,7 @@ def _together(
         finally:
             if progress is not None:
                 progress.close()
+        wanted.since.check(end)
         return [lane.outcome(end) for lane in each], each[0].scores
 
 

@@ -705,12 +705,23 @@ def test_where_nothing_is_compared_it_says_so(rng, tmp_path) -> None:
     path = written(tmp_path, rng, rows=600)
     state, _ = detect(path, tmp_path / "was", "--ignore", "who,word", "--time", "at")
     assert f"the run has read {600:,} rows" in refused(state, "--since", "600", code=2)
-    found = told_of(state, "--since", "2030-01-01", "--nu", 0.1)
-    assert found["notes"] == ["No row is compared."] and found["settings"][1]["alerts"] == 0
+    last = np.datetime64("2026-09-01T00:00:00") + STEP * 599
+    said = refused(state, "--since", str(last + 1), "--nu", 0.1, code=2)
+    assert (
+        said
+        == f"onkel: --since {last + 1}: the last row that the run has read is of {last}+00:00.\n"
+    )
+    assert told_of(state, "--since", str(last))["settings"][0]["rows"] == 1
+    assert told_of(state, "--since", "599")["settings"][0]["rows"] == 1
     found = told_of(state, "--set", "warmup=600", "--set", "warmup=10")
     (note,) = found["notes"]
     assert note.startswith("warmup 600: all rows that are compared are of the warm-up")
     assert note in " ".join(onkel("replay", state, "--warmup", 600).stdout.split())
+    who = ["early"] * 300 + ["late"] * 300
+    keyed = write_rows(tmp_path / "keyed.csv", rng.normal(size=(600, 2)), who=who)
+    state, _ = detect(keyed, tmp_path / "keyed", "--key", "who")
+    found = told_of(state, "--key", "early", "--since", 400, "--nu", 0.1)
+    assert found["notes"] == ["No row is compared."] and found["settings"][1]["alerts"] == 0
     few = write_rows(tmp_path / "few.csv", rng.normal(size=(50, 2)))
     alone, _ = detect(few, tmp_path / "few")
     assert told_of(alone)["notes"][0].startswith("All rows that are compared")
