@@ -40,7 +40,7 @@ def lead(found: dict[str, Any]) -> str:
     """Return what was replayed, in words."""
     words = f"{found['rows']:,} rows of {found['source']}"
     if found["keys"] is not None:
-        words += f", of these the keys {', '.join(found['keys'])}"
+        words += f", of these the key{'s' * (len(found['keys']) != 1)} {', '.join(found['keys'])}"
     if found["since"] is not None:
         words += f"; compared since {found['since']}"
     return f"Replayed {words}. {_checked(found)}"
@@ -156,10 +156,12 @@ def altogether(one: dict[str, Any]) -> str:
     --------
     >>> altogether({"faults_missed": 8, "faults_missed_altogether": 3})
     '; of 3 nothing of the same incident comes'
+    >>> altogether({"faults_missed": 1, "faults_missed_altogether": 0})
+    '; another alert of the same incident comes'
     """
     count, lost = one["faults_missed"], one["faults_missed_altogether"]
     if not lost:
-        return "; of each another alert of the same incident comes"
+        return f"; {'of each ' * (count > 1)}another alert of the same incident comes"
     which = "it" if count == 1 else "all of them" if lost == count else f"{lost:,}"
     return f"; of {which} nothing of the same incident comes"
 

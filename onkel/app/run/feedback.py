@@ -79,13 +79,28 @@ def _looked(folder: str) -> Iterator[Looked]:
         names = {f.name for f in fields(RunSettings)}
         settings = RunSettings(**{n: v for n, v in noted.items() if n in names})
         if not settings.hears_answers:
-            raise UsageProblem(
-                f"{folder} is the state of onkel {settings.task} with another model than Detector: "
-                "only alerts of onkel detect --model auto can be answered."
-            )
+            raise UsageProblem(f"{folder} is the state of onkel {_no_answers(settings)}")
         yield Looked(state, settings, noted.get("key") is not None, state.newest_whole()[0])
     finally:
         state.close()
+
+
+def _no_answers(settings: RunSettings) -> str:
+    """Return why there is nothing to answer, after the name of the command.
+
+    Examples
+    --------
+    >>> _no_answers(RunSettings("classify"))
+    'classify, which has no alerts that could be answered: only onkel detect has.'
+    """
+    if settings.task != "detect":
+        return (
+            f"{settings.task}, which has no alerts that could be answered: only onkel detect has."
+        )
+    return (
+        "detect with another model than Detector: only alerts of onkel detect --model auto can be "
+        "answered."
+    )
 
 
 def is_running(folder: str) -> bool:

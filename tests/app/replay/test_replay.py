@@ -223,6 +223,11 @@ def test_keys(rng, tmp_path, share) -> None:
     own, fewer = found["settings"]
     assert found["output"] == "same" and found["keys"] == ["k0", "k2"]
     assert own["alerts"] == len(mine) > 20 and fewer["still"] + fewer["gone"] == len(mine)
+    both, one = (
+        onkel("replay", state, *words).stdout.splitlines()[0]
+        for words in (["--key", "k2", "--key", "k0"], ["--key", "k2"])
+    )
+    assert ", of these the keys k0, k2. With" in both and ", of these the key k2. With" in one
     said = refused(state, "--key", "k0", "--key", "k9", code=2)
     assert "--key k9: the run has read no row of it." in said
     everyone = told_of(state, "--nu", 0.01)["settings"]

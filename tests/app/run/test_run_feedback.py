@@ -490,6 +490,20 @@ def test_alerts_of_other_models_cannot_be_answered(rng, tmp_path):
     assert onkel("feedback", tmp_path / "s", "--list").exit_code == 2
 
 
+@pytest.mark.parametrize("task", ["classify", "regress"])
+def test_what_has_no_alerts_says_so(rng, tmp_path, task):
+    X = rng.normal(size=(100, 2))
+    path = write_rows(tmp_path / "rows.csv", X, y=(X[:, 0] > 0).astype(int))
+    words = [task, path, "--target", "y", "--state", tmp_path / "s", "-o", tmp_path / "out"]
+    assert onkel(*words).exit_code == 0
+    for more in (["--list"], ["1", "usual"]):
+        done = onkel("feedback", tmp_path / "s", *more)
+        assert done.exit_code == 2 and done.stderr == (
+            f"onkel: {tmp_path / 's'} is the state of onkel {task}, which has no alerts that could "
+            "be answered: only onkel detect has.\n"
+        )
+
+
 def test_an_inbox_that_is_damaged_is_told(rng, tmp_path):
     X = rows_of(rng, 1001)
     path = first_part(tmp_path, X)
