@@ -21,6 +21,7 @@ from onkel.app.run.checkpoint import State
 from onkel.app.run.counters import LATEST, Counters
 from onkel.app.run.inbox import Inbox, Said
 from onkel.app.run.ledger import Kept
+from onkel.app.run.outputs import unmarked
 from onkel.app.run.series import parted
 from onkel.app.run.settings import RunSettings
 
@@ -214,7 +215,7 @@ def read_file(path: str) -> list[Pair]:
 def _csv(text: str) -> Iterator[tuple[int, Any]]:
     reader = csv.DictReader(io.StringIO(text, newline=""))
     for row in reader:
-        yield reader.line_num, row
+        yield reader.line_num, {n: unmarked(v) if isinstance(v, str) else v for n, v in row.items()}
 
 
 def _json_lines(text: str, path: str) -> Iterator[tuple[int, Any]]:

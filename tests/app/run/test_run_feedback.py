@@ -357,6 +357,25 @@ def test_those_that_a_run_remembers_no_more_are_listed_last(rng, tmp_path):
     assert last.startswith(every[0]) and last.endswith("time and reason are not kept")
 
 
+def test_lines_of_an_output_are_answers_with_one_beside(rng, tmp_path):
+    """Of keys, too, that got an apostrophe before them in CSV, or have one of their own."""
+    X = rows_of(rng, 1500)
+    X[900:1500:50] += 12.0
+    path = write_rows(tmp_path / "rows.csv", X, who=["=a", "'b", "c"] * 500)
+    words = ["detect", path, "--key", "who", "--state", tmp_path / "s", "-o", tmp_path / "out.csv"]
+    assert onkel(*words).exit_code == 0
+    head, *lines = (tmp_path / "out.csv").read_text().splitlines()
+    (tmp_path / "said.csv").write_text(
+        "\n".join([f"{head},answer", *(f"{x},usual" for x in lines)])
+    )
+    done = onkel("feedback", tmp_path / "s", "--file", tmp_path / "said.csv", "--json")
+    assert done.exit_code == 0, done.output
+    put = {one["id"] for one in json.loads(done.stdout)["put"]}
+    listed = json.loads(onkel("feedback", tmp_path / "s", "--list", "--json").output)["alerts"]
+    assert put == {alert["id"] for alert in listed}
+    assert {alert["key"] for alert in listed} == {"=a", "'b", "c"}
+
+
 @pytest.mark.parametrize("more", size([[]], [[], ["--lags", "2"]]))
 def test_keys_have_answers_of_their_own(rng, tmp_path, more):
     """A fleet, and (with lags) a model for each key; the names of keys may hold a colon."""
