@@ -84,7 +84,7 @@ def _notify(
 ) -> None:
     """Let alerts be sent, if that was asked for."""
     session.hints += left_behind(session.state, delivery)
-    if delivery is not None:
+    if delivery is not None or (session.state is not None and session.state.has_outbox):
         session.notices = Notices(delivery, source, session.state)
         stack.callback(session.notices.close)
         session.notices.start()

@@ -22,7 +22,7 @@ from onkel.app.replay.heard import Heard
 from onkel.app.replay.past import PIPE, Input, Past, input_of, look
 from onkel.app.replay.since import Since
 from onkel.app.replay.variants import Variant, asked, promise_of, variants
-from onkel.app.replay.written import Told, first_difference
+from onkel.app.replay.written import Told, Unread, first_difference
 from onkel.app.run.settings import memory_of
 from onkel.app.telling import say, tell
 from onkel.nearest import did_you_mean
@@ -52,6 +52,8 @@ class Replayed:
     """The first row at which those settings gave other alerts than the run's output has."""
     compared: bool = False
     """Whether there was an output to compare with."""
+    unread: Unread | None = None
+    """Why there was none, though the run has written one."""
 
     def describe(self) -> dict[str, Any]:
         """Return everything, JSON-ready."""
@@ -79,7 +81,11 @@ class Replayed:
 
     def notes(self) -> list[str]:
         """Return what a reader should know of the numbers, in words."""
-        return [*self._of_rows(), *self._of_answers()]
+        return [*self._of_output(), *self._of_rows(), *self._of_answers()]
+
+    def _of_output(self) -> list[str]:
+        """Say why the run's own alerts were not compared with those that it has written."""
+        return [] if self.unread is None else [f"{_UNCOMPARED}: {self.unread}."]
 
     def _of_rows(self) -> list[str]:
         """Say where there is nothing to compare."""
@@ -93,10 +99,7 @@ class Replayed:
 
     def _of_answers(self) -> list[str]:
         early, late, refused = self.heard.early, self.heard.late, self.heard.refused
-        found = []
-        if refused:
-            count = "One answer is" if len(refused) == 1 else f"{len(refused):,} answers are"
-            found.append(f"{count} left out: {refused[0]}.")
+        found = [left_out(refused)] if refused else []
         if late:
             which = f"{late:,} answer{'s' * (late != 1)} came" if early else "All answers came"
             found.append(f"{which} after the last row: they count here, and no alert follows them.")
@@ -110,7 +113,9 @@ class Replayed:
         return found
 
     def problem(self) -> RunError | None:
-        """Return what is wrong if the run's own settings gave other alerts than the run."""
+        """Return what is wrong if the output is not what was written, or has other alerts."""
+        if self.unread is not None and not self.unread.gone:
+            return StateProblem(f"{self.unread}. {_UNCOMPARED}.")
         if self.differs is None:
             return None
         assert self.past.written is not None
@@ -123,6 +128,27 @@ class Replayed:
                 f"{first}that file was changed, or it was written by another version of onkel."
             )
         return SourceProblem(f"{first}{self.input.name} does not hold the rows that were read.")
+
+
+def left_out(refused: Sequence[str]) -> str:
+    """Return a sentence on answers that could not be taken in: the first, each once.
+
+    Examples
+    --------
+    >>> left_out(["7 fault: there is no alert 7. The newest is 5."] * 2)
+    'One answer is left out: 7 fault: there is no alert 7. The newest is 5.'
+    >>> left_out(["a: no.", "b: no", "c: no.", "d: no", "e: no"])
+    '5 answers are left out: a: no; b: no; c: no; and 2 more.'
+    """
+    each = [*dict.fromkeys(words.removesuffix(".") for words in refused)]
+    count = "One answer is" if len(each) == 1 else f"{len(each):,} answers are"
+    more = [f"and {len(each) - LEFT_OUT:,} more"] if len(each) > LEFT_OUT else []
+    return f"{count} left out: {'; '.join([*each[:LEFT_OUT], *more])}."
+
+
+LEFT_OUT = 3
+"""So many answers that could not be taken in are told with the reason."""
+_UNCOMPARED = "The run's own alerts were not compared with those that it has written"
 
 
 def run(state: str, source: str | None, options: dict[str, Any]) -> int:
@@ -182,9 +208,12 @@ def replay(
     _check(past, wanted)
     found = input_of(past, source)
     outcomes, scores = _outcomes(past, found, every, wanted, progress)
-    written = None if past.written is None else past.written.alerts(wanted.keys)
-    if past.written is None or written is None:
+    if past.written is None:
         return Replayed(past, found, wanted, outcomes)
+    try:
+        written = past.written.alerts(wanted.keys)
+    except Unread as why:
+        return Replayed(past, found, wanted, outcomes, unread=why)
     differs = first_difference(written, scores, past.written.first)
     return Replayed(past, found, wanted, outcomes, differs, compared=True)
 
@@ -244,6 +273,7 @@ def _together(
         finally:
             if progress is not None:
                 progress.close()
+        wanted.since.check(end)
         return [lane.outcome(end) for lane in each], each[0].scores
 
 

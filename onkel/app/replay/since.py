@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections import deque
 from dataclasses import dataclass, replace
@@ -58,6 +59,18 @@ class Since:
         """Return the same, with the time of the last row known."""
         return self if self.span is None else replace(self, time=end - self.span, span=None)
 
+    def check(self, end: float) -> None:
+        """Raise UsageProblem where the last row, of a time that is known now, came before.
+
+        Examples
+        --------
+        >>> Since.of("1970-01-02").check(86400.0)
+        """
+        if self.time is not None and -math.inf < end < self.time:
+            raise UsageProblem(
+                f"--since {self.text}: the last row that the run has read is of {_moment(end)}."
+            )
+
     def holds(self, rows: Array, times: Array | None) -> Array:
         """Return which rows are compared."""
         if self.time is None or times is None:
@@ -82,6 +95,13 @@ def timestamp(text: str) -> float:
     """
     found = datetime.fromisoformat(text)
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
+def _moment(seconds: float) -> str:
+    """Return a time in ISO 8601; seconds that no calendar has as they are."""
+    with contextlib.suppress(OverflowError, ValueError, OSError):
+        return datetime.fromtimestamp(seconds, UTC).isoformat()
+    return f"{seconds:.17g}"
 
 
 class Judged:

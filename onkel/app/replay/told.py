@@ -24,18 +24,23 @@ def as_text(found: dict[str, Any]) -> str:
     if has_answers(settings):
         parts.append(table(answers_of(settings)))
     if found["notes"]:
-        parts.append("\n".join(textwrap.fill(note, WIDTH) for note in found["notes"]))
+        parts.append("\n".join(map(_wrapped, found["notes"])))
     for one in settings[1:]:
         parts += [missed(one)] if one.get("faults_missed") else []
         parts += [listed(one, kind) for kind in ("gone", "new") if one[kind]]
     return "\n\n".join(parts)
 
 
+def _wrapped(note: str) -> str:
+    """Return a note in lines; names of files and keys stay whole."""
+    return textwrap.fill(note, WIDTH, break_on_hyphens=False, break_long_words=False)
+
+
 def lead(found: dict[str, Any]) -> str:
     """Return what was replayed, in words."""
     words = f"{found['rows']:,} rows of {found['source']}"
     if found["keys"] is not None:
-        words += f", of these the keys {', '.join(found['keys'])}"
+        words += f", of these the key{'s' * (len(found['keys']) != 1)} {', '.join(found['keys'])}"
     if found["since"] is not None:
         words += f"; compared since {found['since']}"
     return f"Replayed {words}. {_checked(found)}"
@@ -151,10 +156,12 @@ def altogether(one: dict[str, Any]) -> str:
     --------
     >>> altogether({"faults_missed": 8, "faults_missed_altogether": 3})
     '; of 3 nothing of the same incident comes'
+    >>> altogether({"faults_missed": 1, "faults_missed_altogether": 0})
+    '; another alert of the same incident comes'
     """
     count, lost = one["faults_missed"], one["faults_missed_altogether"]
     if not lost:
-        return "; of each another alert of the same incident comes"
+        return f"; {'of each ' * (count > 1)}another alert of the same incident comes"
     which = "it" if count == 1 else "all of them" if lost == count else f"{lost:,}"
     return f"; of {which} nothing of the same incident comes"
 

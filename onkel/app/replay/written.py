@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from onkel.app.run.ledger import Checkpoint
+from onkel.app.run.outputs import unmarked
 
 Told = dict[int, float]
 """Scores of alerts, by rows."""
 ROUNDING = 1e-3
 """Scores of other rows differ by more; on another machine, or cut otherwise by a pipe, the same
 rows have scores that differ by rounding."""
+MOST = 2**31 - 1
+"""Characters of a cell: as many as rows may have."""
 
 
 @dataclass(frozen=True)
@@ -39,36 +42,64 @@ class Written:
         lost = last.counters.get("lost", {}).get(name, 0)
         return cls(Path(name), last.outputs[name], noted["output_format"], lost)
 
-    def alerts(self, keys: frozenset[str] | None) -> Told | None:
-        """Return the alerts in it, those of some keys; None where it cannot be read."""
+    def alerts(self, keys: frozenset[str] | None) -> Told:
+        """Return the alerts in it, those of some keys; raise Unread where it does not hold them."""
+        data = _read(self.path, self.bytes)
         try:
-            with open(self.path, "rb") as file:
-                data = file.read(self.bytes)
-            if len(data) < self.bytes:
-                return None
             text = data.decode("utf-8")
             lines = list(_json(text) if self.style == "jsonl" else _csv(text))
             return {
                 int(line["row"]): _number(line["score"]) for line in lines
                 if line["alert"] in (True, "true") and (keys is None or line["key"] in keys)
             }  # fmt: skip
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
+        except (csv.Error, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+            raise Unread(f"{self.path} holds something else than the run has written") from None
+
+
+class Unread(Exception):
+    """An output does not hold what was written, and cannot be compared: in words, why not.
+
+    Parameters
+    ----------
+    words : str
+    gone : bool
+        Whether it is not there: it may lie elsewhere, as it was.
+    """
+
+    def __init__(self, words: str, gone: bool = False) -> None:
+        super().__init__(words)
+        self.gone = gone
+
+
+def _read(path: Path, count: int) -> bytes:
+    """Return the first bytes of an output, so many as were written."""
+    if not count:
+        return b""  # there may be no file yet, or no more
+    try:
+        with open(path, "rb") as file:
+            data = file.read(count)
+    except FileNotFoundError:
+        raise Unread(f"{path} is not there any more", gone=True) from None
+    except OSError as error:
+        raise Unread(f"{path} cannot be read: {error.strerror}", gone=True) from None
+    if not data:
+        raise Unread(f"{path} is empty now", gone=True)
+    if len(data) < count:
+        raise Unread(
+            f"{path} was cut: it has {len(data):,} bytes, and the run has written {count:,}"
+        )
+    return data
 
 
 def _json(text: str) -> Iterator[dict[str, Any]]:
-    return map(json.loads, text.splitlines())
+    return map(json.loads, io.StringIO(text, newline="\n"))  # texts may hold other ends of lines
 
 
 def _csv(text: str) -> Iterator[dict[str, Any]]:
+    csv.field_size_limit(MOST)
     for line in csv.DictReader(io.StringIO(text, newline="")):
         key = line.get("key")
-        yield {**line, "key": key and _without_mark(key)}
-
-
-def _without_mark(cell: str) -> str:
-    """Return a text without the apostrophe that keeps a spreadsheet from reckoning."""
-    return cell[1:] if cell.startswith("'") else cell
+        yield {**line, "key": key and unmarked(key)}
 
 
 def _number(value: Any) -> float:

@@ -18,7 +18,7 @@ from onkel.app.disk import InUse, holds, lock_folder, private_folder
 from onkel.app.errors import OutputProblem, StateProblem
 from onkel.app.notify.messages import Message
 from onkel.app.run.fleets import NOTE, model_of_record
-from onkel.app.run.ledger import Checkpoint, Kept, Ledger
+from onkel.app.run.ledger import OUTBOX, Checkpoint, Kept, Ledger
 from onkel.app.run.outputs import check_written, is_gone
 from onkel.app.run.store import Place, Store, model_files, read
 from onkel.files import loads
@@ -66,6 +66,11 @@ class State:
             ) from None
         except OSError as error:
             raise StateProblem(f"{self.folder}: cannot be used: {error.strerror}.") from None
+
+    @property
+    def has_outbox(self) -> bool:
+        """Whether a run in it has delivered messages, or was to."""
+        return self.meta(OUTBOX) is not None
 
     # -- what was committed --------------------------------------------------------------------
 
@@ -142,11 +147,13 @@ class State:
     # -- committing ----------------------------------------------------------------------------
 
     def commit(
-        self, checkpoint: Checkpoint, messages: dict[str, list[Message]] | None = None
-    ) -> None:
+        self, checkpoint: Checkpoint, messages: dict[str, list[Message]] | None = None,
+        opened: dict[str, list[int]] | None = None,
+    ) -> None:  # fmt: skip
         """Make a checkpoint of this and of the models put into the store: all of it or nothing.
 
-        Messages to be delivered, by target, are part of it.
+        Messages to be delivered, by target, are part of it, and the incidents that each target
+        was told to be open; those of the last checkpoint unless told.
         """
         if not holds(self._lock, self.folder):
             raise OutputProblem(
@@ -159,6 +166,7 @@ class State:
         made = self.last.messages
         more = {target: made.get(target, 0) + len(found) for target, found in new.items()}
         checkpoint.messages = {**made, **more}
+        checkpoint.opened = self.last.opened if opened is None else opened
         self._ledger.commit(checkpoint, changed, new)
         self.last = checkpoint
         self._clean()

@@ -7,18 +7,21 @@ import csv
 import io
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
+
+import numpy as np
 
 from onkel.app.disk import InUse, lock_folder
 from onkel.app.errors import SourceProblem, StateProblem, UsageProblem
 from onkel.app.run import answering
 from onkel.app.run.checkpoint import State
-from onkel.app.run.counters import Counters
+from onkel.app.run.counters import LATEST, Counters
 from onkel.app.run.inbox import Inbox, Said
 from onkel.app.run.ledger import Kept
+from onkel.app.run.outputs import unmarked
 from onkel.app.run.series import parted
 from onkel.app.run.settings import RunSettings
 
@@ -77,13 +80,28 @@ def _looked(folder: str) -> Iterator[Looked]:
         names = {f.name for f in fields(RunSettings)}
         settings = RunSettings(**{n: v for n, v in noted.items() if n in names})
         if not settings.hears_answers:
-            raise UsageProblem(
-                f"{folder} is the state of onkel {settings.task} with another model than Detector: "
-                "only alerts of onkel detect --model auto can be answered."
-            )
+            raise UsageProblem(f"{folder} is the state of onkel {_no_answers(settings)}")
         yield Looked(state, settings, noted.get("key") is not None, state.newest_whole()[0])
     finally:
         state.close()
+
+
+def _no_answers(settings: RunSettings) -> str:
+    """Return why there is nothing to answer, after the name of the command.
+
+    Examples
+    --------
+    >>> _no_answers(RunSettings("classify"))
+    'classify, which has no alerts that could be answered: only onkel detect has.'
+    """
+    if settings.task != "detect":
+        return (
+            f"{settings.task}, which has no alerts that could be answered: only onkel detect has."
+        )
+    return (
+        "detect with another model than Detector: only alerts of onkel detect --model auto can be "
+        "answered."
+    )
 
 
 def is_running(folder: str) -> bool:
@@ -197,11 +215,11 @@ def read_file(path: str) -> list[Pair]:
 def _csv(text: str) -> Iterator[tuple[int, Any]]:
     reader = csv.DictReader(io.StringIO(text, newline=""))
     for row in reader:
-        yield reader.line_num, row
+        yield reader.line_num, {n: unmarked(v) if isinstance(v, str) else v for n, v in row.items()}
 
 
 def _json_lines(text: str, path: str) -> Iterator[tuple[int, Any]]:
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(io.StringIO(text, newline="\n"), 1):
         if line.strip():
             try:
                 yield number, json.loads(line)
@@ -219,22 +237,60 @@ def listed(folder: str) -> dict[str, Any]:
 
 def _waiting(looked: Looked) -> dict[str, Any]:
     counters = looked.counters
-    latest = {a.get("alert_id"): a for a in counters.latest}
+    latest = {a["alert_id"]: a for a in counters.latest if "alert_id" in a}
     with contextlib.closing(Inbox(looked.state.folder)) as inbox:
         said = answering.undecided(inbox, counters)
     coming = {one.id: one.answer for one in said}
     keys, all_keys = _keys(looked, latest)
-    found = [
-        {**_known(latest.get(id)), "id": id, **alert, "answer_to_take_in": coming.get(id)}
-        for key in keys
-        for id, alert in _of_key(looked, key)
-    ]
-    found.sort(key=lambda a: (-1 if a.get("row") is None else a["row"], -a["rows_since"]))
+    remembered = _Remembered(latest, looked.keyed, counters.rows)
+    all_there = looked.settings.cool_down and len(counters.latest) < LATEST
+    each = []
+    for key in keys:
+        for id, alert in _of_key(looked, key):
+            number, known = answering.split(id, looked.keyed)[1], _known(latest.get(id))
+            held = all_there or (looked.settings.cool_down and remembered.follows(key, number))
+            known = known or ({"held_back": True} if held else {})
+            told = {**known, "id": id, **alert, "answer_to_take_in": coming.get(id)}
+            learned = int(number) + alert["rows_since"] + 1
+            each.append((remembered.row(key, number, learned), told))
+    each.sort(key=lambda pair: pair[0], reverse=True)
     return {
-        "alerts": found[::-1], "all_keys": all_keys,
+        "alerts": [told for _, told in each], "all_keys": all_keys,
         "answers_to_take_in": [_one(one) for one in said],
         **answering.told(counters, looked.settings.promise),
     }  # fmt: skip
+
+
+class _Remembered:
+    """Where the alerts lay that a run remembers; by these, about where others of their keys did.
+
+    Of an alert that a cool-down held back, or that is too old, only its key's rows since are
+    known, which do not say what came first of two keys.
+
+    Examples
+    --------
+    >>> some = _Remembered({"a:7": {"row": 30}, "a:9": {"row": 50}, "b:1": {"row": 40}}, True, 60)
+    >>> some.row("a", "9", 12), some.row("a", "8", 12), some.row("a", "10", 12)
+    (50.0, 40.0, 53.33...)
+    >>> some.follows("a", "8"), some.follows("b", "0")
+    (True, False)
+    """
+
+    def __init__(self, latest: Mapping[str, dict[str, Any]], keyed: bool, rows: int) -> None:
+        self._rows, self._places = rows, dict[str, list[tuple[int, int]]]()
+        for id, alert in latest.items():
+            key, number = answering.split(id, keyed)
+            self._places.setdefault(key, []).append((int(number), alert["row"]))
+
+    def row(self, key: str, number: str, learned: int) -> float:
+        """Return about where a row lay, of a key that has learned so many."""
+        known = sorted([(-1, -1), *self._places.get(key, []), (learned, self._rows)])
+        numbers, rows = zip(*known, strict=True)
+        return float(np.interp(int(number), numbers, rows))
+
+    def follows(self, key: str, number: str) -> bool:
+        """Whether an alert of the same key is remembered that came before."""
+        return any(before < int(number) for before, _ in self._places.get(key, []))
 
 
 def _keys(looked: Looked, latest: dict[Any, Any]) -> tuple[list[str], bool]:
@@ -278,6 +334,9 @@ def list_in_words(found: dict[str, Any]) -> str:
 def _line(alert: dict[str, Any]) -> str:
     words = [alert["id"], str(alert.get("time") or ""), f"p {alert['p']:.2g}"]
     words += [f"{alert['rows_since']} rows ago", alert.get("why") or ""]
+    if "row" not in alert:
+        held = alert.get("held_back")
+        words.append("held back by the cool-down" if held else "time and reason are not kept")
     if alert["answer_to_take_in"]:
         words.append(f"(said {alert['answer_to_take_in']}, to be taken in)")
     return "  ".join(word for word in words if word)

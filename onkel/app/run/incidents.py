@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.alerting import CoolDown, Event, Incident, Incidents
+from onkel.app.notify.messages import OPENED
 from onkel.app.run.series import names_of
 from onkel.app.run.settings import RunSettings
 from onkel.explain import one_in
@@ -181,6 +182,10 @@ class Grouping:
     def open(self) -> list[dict[str, Any]]:
         """What can be told of the incidents that are open, oldest first."""
         return [self._drawn(one) for one in self.groups.open]
+
+    def going_on(self) -> list[dict[str, Any]]:
+        """Return what is told of those that are open to who hears of them for the first time."""
+        return [self.told(one, OPENED) for one in self.groups.open]
 
     def unfinished(self) -> list[dict[str, Any]]:
         """Return what is told of those that are open where nobody goes on with them."""

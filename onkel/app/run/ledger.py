@@ -59,6 +59,8 @@ class Checkpoint:
     generation: int = 0
     messages: dict[str, int] = field(default_factory=dict)
     """Messages that were put into the outbox so far, by target."""
+    opened: dict[str, list[int]] = field(default_factory=dict)
+    """Incidents that a target was told to be open, and of which it must hear the end."""
 
 
 @dataclass

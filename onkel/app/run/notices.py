@@ -15,8 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from onkel.app.notify.messages import Message, alert_of, features_of, in_order, incident_of
-from onkel.app.notify.office import UNDELIVERED, Office, grave
+from onkel.app.notify.messages import (
+    ALERT,
+    OPENED,
+    Message,
+    alert_of,
+    features_of,
+    in_order,
+    incident_of,
+)
+from onkel.app.notify.office import OUTCOMES, UNDELIVERED, Office, grave
 from onkel.app.notify.outbox import StoredQueue
 from onkel.app.notify.queues import MemoryQueue
 from onkel.app.notify.settings import OPTIONS, Delivery
@@ -34,8 +42,9 @@ class Notices:
 
     Parameters
     ----------
-    delivery : Delivery
-        To where, and how.
+    delivery : Delivery, optional
+        To where, and how. Without one nothing is sent: what an earlier run has told to be open is
+        ended, and waits for a run that delivers.
     source : str
         What the run reads from.
     state : State, optional
@@ -45,14 +54,19 @@ class Notices:
     """
 
     def __init__(
-        self, delivery: Delivery, source: str, state: State | None = None,
+        self, delivery: Delivery | None, source: str, state: State | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:  # fmt: skip
         self.source = source_name(source)
-        self.state, self._clock, self._delivery = state, clock, delivery
+        self.state, self._clock = state, clock
+        self._delivery = delivery = delivery or Delivery()
         self.made: Counter[str] = Counter()
         """Messages of this run, by their kinds."""
-        self._targets, self._new = [*delivery.channels()], list[Message]()
+        self._targets, self._new = [*delivery.channels()], dict[str, list[Message]]()
+        self._opened: dict[str, set[int]] = {target: set() for target in self._targets}
+        """Incidents that each target was told to be open: it hears of their end, too."""
+        self._left: Counter[str] = Counter()
+        """Messages that wait for targets that this run does not have."""
         self._memory: dict[str, MemoryQueue] = {}
         self._stored: dict[str, StoredQueue] = {}
         if state is None:
@@ -61,6 +75,9 @@ class Notices:
             self.office = Office(delivery, self._memory)
         else:
             self._run = state.open_outbox()
+            self._opened |= {target: set(found) for target, found in state.last.opened.items()}
+            waits = state.messages_waiting()
+            self._left.update({t: n for t, n in waits.items() if t not in self._targets})
             self._stored = {t: StoredQueue(state.database, t) for t in self._targets}
             self.office = Office(delivery, self._stored, grave(state.folder))
         self._closed = False
@@ -76,18 +93,25 @@ class Notices:
     ) -> None:
         """Take the alerts of a block, and what happened to incidents: what is wanted of it."""
         alerts, events = list[Message](), list[Message]()
-        if self._delivery.alerts:
+        if self._targets and self._delivery.alerts:
             at = np.flatnonzero(np.asarray(columns["alert"], bool)).tolist()
             raw = block.raw(names) if at else None
             alerts = [self._message(block, columns, raw, i) for i in at]
-        if self._delivery.incidents and happened is not None:
+        if self._hears_incidents and happened is not None:
             events = self._incidents(happened.told())
-        self.put(in_order(alerts, events, [] if happened is None else happened.before))
+        self._put(in_order(alerts, events, [] if happened is None else happened.before))
 
-    def tell(self, told: list[dict[str, Any]]) -> None:
-        """Take what is told of incidents, if that is wanted."""
-        if self._delivery.incidents:
-            self.put(self._incidents(told))
+    def tell(self, told: list[dict[str, Any]]) -> bool:
+        """Take what is told of incidents; return whether some of it is wanted."""
+        return self._hears_incidents and self._put(self._incidents(told))
+
+    @property
+    def _hears_incidents(self) -> bool:
+        return self._wants_incidents or any(self._opened.values())
+
+    @property
+    def _wants_incidents(self) -> bool:
+        return bool(self._targets) and self._delivery.incidents
 
     def _incidents(self, told: list[dict[str, Any]]) -> list[Message]:
         return [
@@ -95,14 +119,46 @@ class Notices:
             for one in told
         ]
 
-    def put(self, found: list[Message]) -> None:
-        """Take messages of any kind; with a state they are sent after the next checkpoint."""
-        self.made.update(message.kind for message in found)
-        if self.state is not None:
-            self._new += found
-            return
+    def _put(self, found: list[Message]) -> bool:
+        """Take messages; return whether anybody is to have one.
+
+        With a state they are sent after the next checkpoint.
+        """
+        new: dict[str, list[Message]] = {target: [] for target in self._opened}
+        for message in found:
+            wanted = [target for target in new if self._is_for(target, message)]
+            self.made.update([message.kind] if wanted else [])
+            for target in wanted:
+                new[target].append(message)
+        if self.state is None:
+            self._keep_in_memory(new)
+        else:
+            for target, some in new.items():
+                self._new.setdefault(target, []).extend(some)
+                if some and target not in self._targets:
+                    self._left[target] += len(some)
+        return any(new.values())
+
+    def _is_for(self, target: str, message: Message) -> bool:
+        """Whether a target is to have a message: each incident opens once there, and ends once.
+
+        Of one that it was never told to be open it hears nothing.
+        """
+        if message.kind == ALERT:
+            return target in self._targets
+        number, opened = message.facts["incident"], self._opened[target]
+        known = number in opened
+        if message.facts["state"] != OPENED:
+            opened.discard(number)
+            return known
+        if known or target not in self._targets or not self._delivery.incidents:
+            return False
+        opened.add(number)
+        return True
+
+    def _keep_in_memory(self, new: dict[str, list[Message]]) -> None:
         for sender in self.office.senders:
-            lost = self._memory[sender.target].put(found)
+            lost = self._memory[sender.target].put(new[sender.target])
             if lost:
                 sender.tally.dropped += lost
                 sender.tally.note("too many wait; a --state would keep them")
@@ -120,8 +176,9 @@ class Notices:
     def commit(self, checkpoint: Checkpoint) -> None:
         """Make a checkpoint of which the messages since the last one are a part; then send them."""
         assert self.state is not None
-        self.state.commit(checkpoint, dict.fromkeys(self._targets, self._new))
-        self._new = []
+        opened = {target: sorted(found) for target, found in self._opened.items() if found}
+        self.state.commit(checkpoint, self._new, opened)
+        self._new = {}
         self.office.wake()
 
     # -- the end -------------------------------------------------------------------------------
@@ -134,7 +191,9 @@ class Notices:
 
     def summary(self) -> dict[str, Any]:
         """Return what came of the messages, by target."""
-        return self.office.summary() if not self._closed else self._last
+        sent = self.office.summary() if not self._closed else self._last
+        none = dict.fromkeys(OUTCOMES, 0)
+        return sent | {t: {**none, "waiting": count} for t, count in self._left.items()}
 
     def troubles(self) -> list[str]:
         """Return what was not delivered, in words."""
@@ -142,7 +201,11 @@ class Notices:
         found = self.office.troubles(kept)
         if self.state is not None and any(t.lost for t in self.office.tallies().values()):
             found.append(f"What is lost lies in {self.state.folder / UNDELIVERED}.")
-        return found
+        return found + [
+            f"{_waiting(count)} for {OPTIONS.get(target, target)}, which this run does not have: "
+            "the same command with it delivers what waits."
+            for target, count in sorted(self._left.items())
+        ]
 
     def close(self) -> None:
         """Let go of the database."""
@@ -170,8 +233,19 @@ def left_behind(state: State | None, delivery: Delivery | None) -> list[str]:
     given = delivery.channels() if delivery is not None else {}
     waits = state.messages_waiting() if state is not None else {}
     return [
-        f"{count:,} message{'s' * (count != 1)} of an earlier run wait{'s' * (count == 1)} for "
-        f"{OPTIONS.get(target, target)}, which this one does not have"
+        f"{_waiting(count, ' of an earlier run')} for {OPTIONS.get(target, target)}, which this "
+        "one does not have"
         for target, count in sorted(waits.items())
         if target not in given
     ]
+
+
+def _waiting(count: int, whose: str = "") -> str:
+    """Return that so many messages wait.
+
+    Examples
+    --------
+    >>> _waiting(1), _waiting(1200, " of an earlier run")
+    ('1 message waits', '1,200 messages of an earlier run wait')
+    """
+    return f"{count:,} message{'s' * (count != 1)}{whose} wait{'s' * (count == 1)}"

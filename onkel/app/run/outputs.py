@@ -242,6 +242,18 @@ def _is_formula(text: str) -> bool:
     return _FORMULA.match(text) is not None and not _NUMBER.fullmatch(text)
 
 
+def unmarked(cell: str) -> str:
+    """Return the text that a cell of an output stands for: without an apostrophe put before it.
+
+    Examples
+    --------
+    >>> unmarked("'=x"), unmarked("''=x"), unmarked("'quoted")
+    ('=x', "'=x", "'quoted")
+    """
+    marked = cell.startswith("'") and _is_formula(cell[1:])
+    return cell[1:] if marked else cell
+
+
 def _cells(column: list[Any], write: Callable[[Any], str]) -> list[str]:
     """Return a column's values as text, quickly where they are plain numbers."""
     kinds = set(map(type, column))

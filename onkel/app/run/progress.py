@@ -77,7 +77,8 @@ def told(summary: dict[str, Any]) -> list[str]:
         promised = f"{summary['coverage_promised']:.3g}"
         words.append(f"coverage {summary['coverage_realised']:.3g} (promised {promised})")
     for target, found in summary.get("deliveries", {}).items():
-        words.append(f"{found['delivered']:,} delivered ({target})")
+        waits = f", {found['waiting']:,} waiting" if found["waiting"] else ""
+        words.append(f"{found['delivered']:,} delivered{waits} ({target})")
     return words
 
 

@@ -145,6 +145,7 @@ class Session:
         try:
             if isinstance(self.models, Models):
                 self.models.wake()
+            self._catch_up()
             self.hear()
             with contextlib.closing(self._blocks()) as blocks:
                 for block in blocks:
@@ -165,6 +166,11 @@ class Session:
         self.save()
         if self.state is None and self.grouping is not None:
             self._tell(self.grouping.unfinished())
+
+    def _catch_up(self) -> None:
+        """Tell of incidents that are open already to those who were not told before."""
+        if self.notices is not None and self.grouping is not None:
+            self._dirty |= self.notices.tell(self.grouping.going_on())
 
     def _blocks(self) -> Any:
         """Return the source's blocks; those of a file are read while others are learned."""
@@ -387,9 +393,9 @@ class Session:
             found["rate_promised_of"] = "usual rows"
         if self.settings.hears_answers:
             found |= answering.told(self.counters, self.settings.promise)
-        if self.notices is not None:
-            found["deliveries"] = self.notices.summary()
-            found["messages"] = dict(self.notices.made)
+        deliveries = {} if self.notices is None else self.notices.summary()
+        if self.notices is not None and deliveries:
+            found |= {"deliveries": deliveries, "messages": dict(self.notices.made)}
         return found
 
     def closing(self) -> dict[str, Any]:

@@ -27,7 +27,8 @@ from onkel.app.replay.groups import incidents_of
 from onkel.app.replay.past import input_of, look
 from onkel.app.replay.since import Judged, Since
 from onkel.app.replay.variants import asked, set_of, variants
-from onkel.app.run.outputs import Sink
+from onkel.app.replay.written import Written
+from onkel.app.run.outputs import Sink, header, lines
 
 ROWS = size(1500, 3000)
 STEP = 3600
@@ -222,6 +223,11 @@ def test_keys(rng, tmp_path, share) -> None:
     own, fewer = found["settings"]
     assert found["output"] == "same" and found["keys"] == ["k0", "k2"]
     assert own["alerts"] == len(mine) > 20 and fewer["still"] + fewer["gone"] == len(mine)
+    both, one = (
+        onkel("replay", state, *words).stdout.splitlines()[0]
+        for words in (["--key", "k2", "--key", "k0"], ["--key", "k2"])
+    )
+    assert ", of these the keys k0, k2. With" in both and ", of these the key k2. With" in one
     said = refused(state, "--key", "k0", "--key", "k9", code=2)
     assert "--key k9: the run has read no row of it." in said
     everyone = told_of(state, "--nu", 0.01)["settings"]
@@ -240,9 +246,34 @@ def test_keys(rng, tmp_path, share) -> None:
 def test_a_csv_output_by_key_is_compared_too(rng, tmp_path) -> None:
     path = written(tmp_path, rng)
     path.write_text(path.read_text().replace("k0", "=k0").replace("k1", "'k1"))
-    state, _ = detect(path, tmp_path / "was", *HOW["keys"], name="out.csv")
+    state, out = detect(path, tmp_path / "was", *HOW["keys"], name="out.csv")
+    assert "'=k0" in out.read_text() and "''k1" not in out.read_text()
     assert told_of(state)["output"] == "same"
     assert told_of(state, "--key", "=k0", "--key", "k2")["output"] == "same"
+    found = told_of(state, "--key", "'k1")
+    assert found["output"] == "same" and found["settings"][0]["alerts"] > 5
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.csv"])
+def test_an_output_is_read_whatever_ends_of_lines_its_texts_hold(rng, tmp_path, name) -> None:
+    path = written(tmp_path, rng)
+    ends = "\u2028 \u2029 \x85 \x0b \x0c \x1c \x1d \x1e"
+    path.write_text(path.read_text().replace("k0", f"k{ends}0"), "utf-8", newline="\n")
+    state, _ = detect(path, tmp_path / "was", *HOW["keys"], "--nu", 0.05, name=name)
+    found = told_of(state, "--key", f"k{ends}0")
+    assert found["output"] == "same" and found["settings"][0]["alerts"] > 10
+    assert told_of(state)["output"] == "same"
+
+
+@pytest.mark.parametrize("style", ["jsonl", "csv"])
+def test_an_output_is_read_however_long_its_texts_are(tmp_path, style) -> None:
+    keys = ["a" * 200_000, "b"]  # the csv module takes less unless told
+    columns = {"row": [3, 4], "key": keys, "alert": [True, True], "score": [-5.0, -6.0]}
+    data = header([*columns], style) + lines(columns, style)
+    (tmp_path / "out").write_bytes(data)
+    output = Written(tmp_path / "out", len(data), style)
+    assert output.alerts(None) == {3: -5.0, 4: -6.0}
+    assert output.alerts(frozenset(keys[:1])) == {3: -5.0}
 
 
 # -- killed, resumed, going on ---------------------------------------------------------------------
@@ -478,8 +509,36 @@ def test_an_output_that_was_changed_is_told(rng, tmp_path) -> None:
     out.write_text(text.replace(known, known.replace(f"-{digit}", f"-{(int(digit) + 1) % 10}")))
     done = onkel("replay", state, "--json")
     assert done.exit_code == 4 and f"first at row {first['row']:,}" in done.stderr
-    out.unlink()
-    assert told_of(state)["output"] == "unknown"
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.csv"])
+def test_an_output_that_does_not_hold_what_was_written_is_told(rng, tmp_path, name) -> None:
+    """Another, or cut: the code is 4; where there is none, a checksum says all the same."""
+    state, out = detect(written(tmp_path, rng), tmp_path / "was", *HOW["numbers"], name=name)
+    data = out.read_bytes()
+    line = data.index(b"\n", len(data) // 2) + 1
+    swapped = data[:line] + b"{]" + data[line + 2 :] if name == "out.jsonl" else b"x" + data[1:]
+    for other, said in (
+        (data[:line], f"was cut: it has {line:,} bytes, and the run has written {len(data):,}"),
+        (swapped, "holds something else than the run has written"),
+        (b"\xff" * len(data), "holds something else"),
+    ):
+        out.write_bytes(other)
+        done = onkel("replay", state, "--json")
+        assert done.exit_code == 4 and f"onkel: {out} {said}" in done.stderr, done.output
+        found = json.loads(done.stdout)
+        assert found["output"] == "unknown" and said in found["notes"][0]
+    for change, said in ((lambda: out.write_bytes(b""), "empty"), (out.unlink, "not there")):
+        change()
+        found = told_of(state)
+        assert (found["output"], found["checksum"]) == ("unknown", True)
+        assert f"{out} is {said}" in found["notes"][0]
+        assert " ".join(onkel("replay", state).stdout.split()).count(found["notes"][0]) == 1
+    out.mkdir()
+    assert "Is a directory" in told_of(state)["notes"][0]
+    out.rmdir()
+    out.write_bytes(data + b"more")  # what a run has written since
+    assert told_of(state)["output"] == "same" and not told_of(state)["notes"]
 
 
 # -- words -----------------------------------------------------------------------------------------
@@ -651,12 +710,23 @@ def test_where_nothing_is_compared_it_says_so(rng, tmp_path) -> None:
     path = written(tmp_path, rng, rows=600)
     state, _ = detect(path, tmp_path / "was", "--ignore", "who,word", "--time", "at")
     assert f"the run has read {600:,} rows" in refused(state, "--since", "600", code=2)
-    found = told_of(state, "--since", "2030-01-01", "--nu", 0.1)
-    assert found["notes"] == ["No row is compared."] and found["settings"][1]["alerts"] == 0
+    last = np.datetime64("2026-09-01T00:00:00") + STEP * 599
+    said = refused(state, "--since", str(last + 1), "--nu", 0.1, code=2)
+    assert (
+        said
+        == f"onkel: --since {last + 1}: the last row that the run has read is of {last}+00:00.\n"
+    )
+    assert told_of(state, "--since", str(last))["settings"][0]["rows"] == 1
+    assert told_of(state, "--since", "599")["settings"][0]["rows"] == 1
     found = told_of(state, "--set", "warmup=600", "--set", "warmup=10")
     (note,) = found["notes"]
     assert note.startswith("warmup 600: all rows that are compared are of the warm-up")
     assert note in " ".join(onkel("replay", state, "--warmup", 600).stdout.split())
+    who = ["early"] * 300 + ["late"] * 300
+    keyed = write_rows(tmp_path / "keyed.csv", rng.normal(size=(600, 2)), who=who)
+    state, _ = detect(keyed, tmp_path / "keyed", "--key", "who")
+    found = told_of(state, "--key", "early", "--since", 400, "--nu", 0.1)
+    assert found["notes"] == ["No row is compared."] and found["settings"][1]["alerts"] == 0
     few = write_rows(tmp_path / "few.csv", rng.normal(size=(50, 2)))
     alone, _ = detect(few, tmp_path / "few")
     assert told_of(alone)["notes"][0].startswith("All rows that are compared")

@@ -277,14 +277,24 @@ def test_answers_that_fit_no_alert_are_told_and_ids_are_numbers(rng, tmp_path) -
     assert onkel(*words, "--alerts-kept", 5).exit_code == 0
     rows = [line["row"] for line in json_lines(tmp_path / "out")]
     with contextlib.closing(Inbox(tmp_path / "s")) as inbox:
-        inbox.put([(str(rows[0]), "fault"), ("x", "fault"), (f"00{rows[-1]}", "usual")])
+        wrong = [(str(rows[0]), "fault"), ("x", "fault")]
+        inbox.put([*wrong, (f"00{rows[-1]}", "usual"), *wrong])
     found = told_of(tmp_path / "s")
     (one,) = found["settings"]
     assert one["answers_heard"] == 1
     assert one["answered"] == {
         "usual": {"of": 1, "shown": 1, "share": 1.0}, "fault": {"of": 0, "shown": 0, "share": None}
     }  # fmt: skip
-    assert found["notes"][0].startswith(f"2 answers are left out: {rows[0]} fault")
+    assert found["notes"][0] == (
+        f"2 answers are left out: {rows[0]} fault: there is no alert {rows[0]}: the last 5 alerts "
+        f"can be answered, and it is older or was none. The oldest is {rows[-5]}, the newest "
+        f"{rows[-1]}; x fault: the id of an alert is a number, such as '1234'; got 'x'."
+    )
+    with contextlib.closing(Inbox(tmp_path / "s")) as inbox:
+        inbox.put([(name, "usual") for name in ("y", "z", "w")])
+    note = told_of(tmp_path / "s")["notes"][0]
+    assert note.startswith("5 answers are left out: ") and note.endswith("; and 2 more.")
+    assert [note.count(f"got {name!r}") for name in "xyzw"] == [1, 1, 0, 0]
 
 
 def test_since_leaves_out_answers_to_what_was_before(rng, tmp_path) -> None:

@@ -285,3 +285,88 @@ def test_what_is_not_delivered_is_called_a_message(stream, tmp_path) -> None:
 def test_it_goes_with_a_target(stream, tmp_path) -> None:
     done = onkel(*words_of(stream, tmp_path, "rows"))
     assert done.exit_code == 2 and "--notify-what goes with --notify URL" in done.stderr
+
+
+# -- runs that deliver nothing -----------------------------------------------------------------
+
+
+def in_parts(stream, path, ends):
+    """Let a file grow up to each of these rows, the first hundred once more behind the last."""
+    head, *rows = stream.read_text().splitlines(keepends=True)
+    rows += rows[:100]
+    for end in ends:
+        path.write_text("".join([head, *rows[:end]]))
+        yield path
+
+
+def wanted_of(told, delivers, opened):
+    """Return which messages are due of what a run has told, by hand; `opened` goes on."""
+    found, before = [], told[0]
+    if delivers:
+        over = {one["incident"] for one in before if one["state"] != "opened"}
+        late = {one["incident"] for one in before} - over - opened
+        found += [(number, "opened") for number in sorted(late)]
+        opened |= late
+    for one in told[1]:
+        number, state = one["incident"], one["state"]
+        if state == "opened" and delivers:
+            opened.add(number)
+            found.append((number, state))
+        elif state != "opened" and number in opened:
+            opened.remove(number)
+            found.append((number, state))
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_opened_is_ended_though_a_run_in_between_delivers_nothing(
+    stream, tmp_path, kind
+) -> None:
+    """And nothing is ended that was not told to open; what goes on is told by the last run."""
+    deliveries, ends = [True, False, False, True], [2010, 2200, ROWS, ROWS + 100]
+    wanted, opened, before, waits = [], set(), [], 0
+    with Receiver() as receiver:
+        parts = in_parts(stream, tmp_path / "stream.csv", ends)
+        for path, delivers in zip(parts, deliveries, strict=True):
+            words = words_of(path, tmp_path, kind, "--state", tmp_path / "s")
+            if not delivers:
+                words = [word for word in words if word not in ("--notify-what", "incidents")]
+            else:
+                words += ["--notify", receiver.url]
+            done = onkel(*words)
+            after = told(tmp_path)
+            due = wanted_of((before, after[len(before) :]), delivers, opened)
+            before, wanted, waits = after, wanted + due, 0 if delivers else waits + len(due)
+            assert done.exit_code == (7 if waits else 0), done.output
+            assert not waits or f"{waits} message{'s' * (waits > 1)} wait" in done.stderr
+    got = [(body["incident"], body["state"]) for body in receiver.bodies]
+    assert got == wanted
+    assert len({body["id"] for body in receiver.bodies}) == len(got)
+    silent = {one["incident"] for one in before} - {number for number, _ in got}
+    assert silent and got[-1][1] == "closed" and not opened
+    again = {number for number, state in got if state == "opened"}
+    assert len(again) == sum(state == "opened" for _, state in got)
+
+
+def test_each_target_hears_the_end_of_what_it_was_told(stream, tmp_path) -> None:
+    """One that comes later is told what is open then; one that is not there finds it later."""
+    script = f"sh -c 'cat >> {tmp_path}/got; echo >> {tmp_path}/got'"
+    (tmp_path / "got").touch()
+    with Receiver() as receiver:
+        hook, command = ["--notify", receiver.url], ["--notify-command", script]
+        targets = [hook, command, [*hook, *command]]
+        for path, some in zip(
+            in_parts(stream, tmp_path / "stream.csv", [2010, 2015, ROWS]), targets, strict=True
+        ):
+            words = words_of(path, tmp_path, "rows", "--state", tmp_path / "s", "--block", 64)
+            onkel(*words, *some)
+    states = {}
+    for body in told(tmp_path):
+        states.setdefault(body["incident"], []).append(body["state"])
+    fault = next(one["incident"] for one in told(tmp_path) if one["end_row"] >= 2024)
+    by_hook = [body["state"] for body in receiver.bodies if body["incident"] == fault]
+    of_command = json_lines(tmp_path / "got")
+    by_command = [body["state"] for body in of_command if body["incident"] == fault]
+    assert by_hook == by_command == states[fault] == ["opened", "closed"]
+    first = of_command[0]
+    assert first["incident"] == fault and first["alerts"] > 5  # all that was known of it

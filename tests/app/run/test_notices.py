@@ -134,7 +134,13 @@ def test_a_receiver_that_was_away_gets_all(stream, tmp_path, durable) -> None:
     assert told["undelivered"] == {"webhook": count}
     assert "undelivered: webhook" in onkel("inspect", tmp_path / "s").stdout
     without = onkel(*words_of(stream, tmp_path, *more))
-    assert without.exit_code == 0 and f"{count} messages of an earlier run wait" in without.stderr
+    assert without.exit_code == 7 and f"{count} messages of an earlier run wait" in without.stderr
+    quiet = onkel(*words_of(stream, tmp_path, *more, "--quiet", "--json"))
+    assert quiet.exit_code == 7 and quiet.stderr == (
+        f"onkel: {count} messages wait for --notify, which this run does not have: the same "
+        "command with it delivers what waits.\n"
+    )
+    assert json.loads(quiet.stdout)["deliveries"]["webhook"]["waiting"] == count
     with Receiver(port=receiver.port) as receiver:
         assert onkel(*words).exit_code == 0
     assert receiver.rows() == [line["row"] for line in alerts(tmp_path)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import os
 import stat
@@ -18,7 +19,7 @@ from helpers.runs_of import begin, onkel, write_rows
 from onkel.app.errors import OutputProblem
 from onkel.app.run.checkpoint import State
 from onkel.app.run.ledger import Checkpoint
-from onkel.app.run.outputs import FileSink, lines
+from onkel.app.run.outputs import FileSink, lines, unmarked
 
 POSIX = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs modes and links of POSIX")
 HOW = ["--warmup", 0, "--nu", 0.2]
@@ -259,6 +260,13 @@ def test_a_text_that_looks_like_a_formula_is_made_a_text(text) -> None:
 )  # fmt: skip
 def test_numbers_and_plain_texts_stay_what_they_are(value, cell) -> None:
     assert lines({"a": [value]}, "csv") == cell + b"\n"
+
+
+def test_a_mark_is_taken_off_where_one_was_put_and_nowhere_else() -> None:
+    for text in map("".join, itertools.product(["'", "=", "-", "5", "a", "\n", ""], repeat=4)):
+        made = lines({"key": [text], "more": ["x"]}, "csv").decode()
+        ((cell, _),) = csv.reader(io.StringIO(made, newline=""), strict=True)
+        assert unmarked(cell) == read_back(cell) == text
 
 
 def test_keys_labels_and_reasons_of_a_run_are_texts(rng, tmp_path) -> None:

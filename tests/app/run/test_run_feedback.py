@@ -21,6 +21,7 @@ from safetensors.numpy import load
 from onkel import Detector, files
 from onkel.app.errors import StateProblem
 from onkel.app.run.checkpoint import State
+from onkel.app.run.counters import LATEST
 from onkel.app.run.inbox import NAME, Inbox
 from onkel.app.run.series import model_of as made_of
 from onkel.app.run.settings import RunSettings
@@ -304,7 +305,8 @@ def test_many_answers_from_a_file(rng, tmp_path):
     (tmp_path / "a.csv").write_text("id,answer\n" + "".join(f"{i},usual\n" for i in ids[:3]))
     (tmp_path / "b.jsonl").write_text(
         json.dumps({"id": int(ids[3]), "answer": "fault"}) + "\n\n"
-        + json.dumps({"alert_id": ids[4], "answer": "usual"}) + "\n"
+        + json.dumps({"alert_id": ids[4], "why": "a\u2028b\x85c", "answer": "usual"},
+                     ensure_ascii=False) + "\n", "utf-8",
     )  # fmt: skip
     for name in ("a.csv", "b.jsonl"):
         done = onkel("feedback", tmp_path / "s", "--file", tmp_path / name)
@@ -318,6 +320,60 @@ def test_many_answers_from_a_file(rng, tmp_path):
         assert done.exit_code == 3 and why in done.stderr, done.output
     done = onkel("feedback", tmp_path / "s", "--file", tmp_path / "none.csv")
     assert done.exit_code == 3 and "No such file" in done.stderr
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_those_that_a_cool_down_held_back_are_listed_in_their_place(rng, tmp_path, keyed):
+    X = rows_of(rng, 2400, 800, 300)
+    X[900:912] += 8.0
+    X[2100:2400:7] += 9.0
+    more = ["--key", "who"] if keyed else ["--ignore", "who"]
+    path = write_rows(tmp_path / "rows.csv", X, who=["a:b", "c"] * 1200)
+    assert run(tmp_path, path, *more, "--cool-down", 20).exit_code == 0
+    shown = {line["alert_id"] for line in json_lines(tmp_path / "out")}
+    (tmp_path / "all").mkdir()
+    assert run(tmp_path / "all", path, *more).exit_code == 0
+    every = [line["alert_id"] for line in json_lines(tmp_path / "all" / "out")]
+    listed = json.loads(onkel("feedback", tmp_path / "s", "--list", "--json").output)["alerts"]
+    assert [alert["id"] for alert in listed] == every[::-1] and 10 < len(shown) < len(every) - 10
+    words = onkel("feedback", tmp_path / "s", "--list").output.splitlines()
+    for alert, line in zip(listed, words, strict=False):
+        held = alert["id"] not in shown
+        assert alert.get("held_back", False) == held == ("row" not in alert)
+        assert line.startswith(alert["id"]) and line.endswith("by the cool-down") == held
+
+
+def test_those_that_a_run_remembers_no_more_are_listed_last(rng, tmp_path):
+    X = rng.normal(size=(6000, 3))
+    path = write_rows(tmp_path / "rows.csv", X)
+    assert run(tmp_path, path, "--nu", 0.06).exit_code == 0
+    every = [line["alert_id"] for line in json_lines(tmp_path / "out")]
+    assert len(every) > LATEST + 20
+    listed = json.loads(onkel("feedback", tmp_path / "s", "--list", "--json").output)["alerts"]
+    assert [alert["id"] for alert in listed] == every[::-1]
+    assert [("row" in alert) for alert in listed] == [i < LATEST for i in range(len(every))]
+    assert not any("held_back" in alert for alert in listed)
+    last = onkel("feedback", tmp_path / "s", "--list").output.splitlines()[len(every) - 1]
+    assert last.startswith(every[0]) and last.endswith("time and reason are not kept")
+
+
+def test_lines_of_an_output_are_answers_with_one_beside(rng, tmp_path):
+    """Of keys, too, that got an apostrophe before them in CSV, or have one of their own."""
+    X = rows_of(rng, 1500)
+    X[900:1500:50] += 12.0
+    path = write_rows(tmp_path / "rows.csv", X, who=["=a", "'b", "c"] * 500)
+    words = ["detect", path, "--key", "who", "--state", tmp_path / "s", "-o", tmp_path / "out.csv"]
+    assert onkel(*words).exit_code == 0
+    head, *lines = (tmp_path / "out.csv").read_text().splitlines()
+    (tmp_path / "said.csv").write_text(
+        "\n".join([f"{head},answer", *(f"{x},usual" for x in lines)])
+    )
+    done = onkel("feedback", tmp_path / "s", "--file", tmp_path / "said.csv", "--json")
+    assert done.exit_code == 0, done.output
+    put = {one["id"] for one in json.loads(done.stdout)["put"]}
+    listed = json.loads(onkel("feedback", tmp_path / "s", "--list", "--json").output)["alerts"]
+    assert put == {alert["id"] for alert in listed}
+    assert {alert["key"] for alert in listed} == {"=a", "'b", "c"}
 
 
 @pytest.mark.parametrize("more", size([[]], [[], ["--lags", "2"]]))
@@ -451,6 +507,20 @@ def test_alerts_of_other_models_cannot_be_answered(rng, tmp_path):
     shutil.rmtree(tmp_path / "s")
     onkel("regress", path, "--target", "c", "--state", tmp_path / "s", "-o", tmp_path / "o")
     assert onkel("feedback", tmp_path / "s", "--list").exit_code == 2
+
+
+@pytest.mark.parametrize("task", ["classify", "regress"])
+def test_what_has_no_alerts_says_so(rng, tmp_path, task):
+    X = rng.normal(size=(100, 2))
+    path = write_rows(tmp_path / "rows.csv", X, y=(X[:, 0] > 0).astype(int))
+    words = [task, path, "--target", "y", "--state", tmp_path / "s", "-o", tmp_path / "out"]
+    assert onkel(*words).exit_code == 0
+    for more in (["--list"], ["1", "usual"]):
+        done = onkel("feedback", tmp_path / "s", *more)
+        assert done.exit_code == 2 and done.stderr == (
+            f"onkel: {tmp_path / 's'} is the state of onkel {task}, which has no alerts that could "
+            "be answered: only onkel detect has.\n"
+        )
 
 
 def test_an_inbox_that_is_damaged_is_told(rng, tmp_path):
