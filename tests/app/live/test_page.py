@@ -224,6 +224,24 @@ def test_the_page_comes_back_when_the_service_does(browser, tmp_path):
     page.close()
 
 
+def test_a_page_that_is_opened_before_the_first_row_complains_of_nothing(browser, rng):
+    board = Board()
+    board.begin("m", "novelty")
+    with Dashboard(board) as own:
+        page, wrong = opened(browser, own.url, 390)
+        page.goto(own.url)
+        until(page, "document.querySelector('#title').textContent.startsWith('m')")
+        page.wait_for_timeout(500)
+        assert page.evaluate(INKED) == [0] * len(page.evaluate(INKED))
+        for numbers in ({}, {"promised": 0.01, "realised": 0.0, "terms": 7}):
+            score = rng.normal(size=50)
+            block = Block("novelty", 50, score, score - 1, score > 9, numbers=numbers)
+            board.publish("m", block)
+            page.wait_for_timeout(700)
+        assert page.evaluate(INKED)[0] and wrong == []
+        page.close()
+
+
 def test_any_publisher_can_show_the_page(browser):
     """What a running command does: publish to a board, and serve the page beside its work."""
     board, rng = Board(), np.random.default_rng(1)

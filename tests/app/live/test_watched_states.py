@@ -117,6 +117,7 @@ def test_a_run_that_goes_on_is_not_disturbed(rng, tmp_path):
         assert board.changes("s")["finished"] is False
         with open(path, "a") as file:
             file.write("0.5,0.5\n" * 100)
+        stop = time.monotonic() + 60
         while time.monotonic() < stop and not seen(shown, 900):
             time.sleep(0.1)
         assert board.changes("s")["t"] == 900

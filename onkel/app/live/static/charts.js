@@ -13,7 +13,7 @@ const Charts = (() => {
   const power = (v) => v === null || v === undefined ? v : Math.max(v / Math.LN10, -12);
   const there = () => Boolean(window.Bokeh && Bokeh.Plotting);
   let strips = null;
-  let sources = [], axes = [], last = -1, recent = [], rarity = false, settings = 0;
+  let sources = [], axes = [], hidden = [], last = -1, recent = [], rarity = false, settings = 0;
   const shade = (i) => SHADES[i % SHADES.length];
   const SUMS = (count) => Array.from({length: count + 1}, (_, i) => `sum${i}`);
 
@@ -45,7 +45,8 @@ const Charts = (() => {
     inside.className = "inside";
     inside.inert = true; // a picture: nothing in it takes the keyboard
     box.replaceChildren(inside);
-    Bokeh.Plotting.show(plot, inside);
+    if (ofStream) hidden.push({plot, inside, source: null}); // until there is something to draw
+    else Bokeh.Plotting.show(plot, inside);
     return plot;
   }
   const f = (field) => ({field});
@@ -56,11 +57,22 @@ const Charts = (() => {
     y.major_label_overrides = new Map(RARITIES);
   }
 
-  /* A source for one chart: Bokeh lets no two documents share one. */
+  /* A source for the newest chart: Bokeh lets no two documents share one. */
   function fresh(names) {
     const source = new Bokeh.ColumnDataSource({data: Object.fromEntries(names.map((c) => [c, []]))});
     sources.push(source);
+    hidden[hidden.length - 1].source = source;
     return source;
+  }
+
+  /* Show the charts that have something to draw by now. */
+  function unhide() {
+    const drawable = (source) => Object.entries(source.data).some(([name, column]) => name !== "t" && column.some(Number.isFinite));
+    hidden = hidden.filter(({plot, inside, source}) => {
+      if (!drawable(source)) return true;
+      Bokeh.Plotting.show(plot, inside);
+      return false;
+    });
   }
   const line = (plot, source, y, line_color, line_width) => plot.line({x: f("t"), y: f(y), source, line_color, line_width});
 
@@ -98,6 +110,7 @@ const Charts = (() => {
     }
     sources = [];
     axes = [];
+    hidden = [];
     const label = {novelty: "score", classification: "share of mistakes", regression: "size of the error"}[task];
     const format = task === "classification" ? "0%" : null;
     drawScores(figure("score", rarity ? "a usual row in so many" : label, format), task);
@@ -149,6 +162,7 @@ const Charts = (() => {
     }
     timed = [...timed, ...added.map((b) => [b.t - b.rows + 1, b.time])].slice(-KEPT);
     nameTimes();
+    unhide();
   }
 
   /* Where rows have times that run forward, the axes tell these, not the numbers of examples. */
