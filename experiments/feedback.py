@@ -177,21 +177,23 @@ def run(quick: bool, data: Path | None) -> Study:
 
 
 def _figure(lines: list[dict[str, Any]]) -> Any:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 4), layout="constrained")
-    left, right = figure.subplots(1, 2, sharex=True)
+    figure, axes = writing.canvas(2)
+    left, found = axes[:, 0]
     for name in dict.fromkeys(line["set"] for line in lines):
         own = [r for r in lines if r["set"] == name and "precision" not in r["answers"]]
+        if not own[0]["incidents"] > 1:
+            continue  # nothing to halve
         given = [r["given"] for r in own]
         left.plot(given, [r["false incidents"] for r in own], "o-", label=name, markersize=3)
-        right.plot(given, [r["found"] / max(r["stretches"], 1) for r in own], "o-", markersize=3)
-    left.axhline(0.5, color="grey", linestyle=":")
-    left.set(
-        xlabel="answers of a stream", ylabel="false incidents, of those without", xscale="symlog"
-    )
-    right.set(xlabel="answers of a stream", ylabel="labelled stretches found", ylim=(0, 1.02))
-    left.legend(fontsize="small")
+        found.plot(given, [r["found"] / own[0]["found"] for r in own], "o-", markersize=3)
+    left.axhline(0.5, color=writing.SOFT, linestyle=":")
+    left.set(title="false incidents, of those without answers", ylim=(0, None))
+    found.set(title="labelled stretches found, of those without answers", ylim=(0, 1.1))
+    found.set(xlabel="answers of a stream")
+    for panel in (left, found):
+        panel.set_xscale("symlog", linthresh=5)
+        panel.set(xlim=(0, None), xticks=(0, 5, 10, 20, 50), xticklabels=(0, 5, 10, 20, 50))
+    left.legend(fontsize="small", ncols=2)
     return figure
 
 
