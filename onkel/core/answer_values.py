@@ -45,6 +45,8 @@ class RareValues:
         What these are from now on.
     share : float
         What a row counts for in the mean of the last rows.
+    whole : bool
+        Whether what was usual has a place at all: if the row would be an alert without them, too.
     """
 
     at: list[int]
@@ -52,6 +54,7 @@ class RareValues:
     stay: list[int]
     condemned: Array
     share: float
+    whole: bool = True
 
 
 def answered(
@@ -59,18 +62,16 @@ def answered(
     rare: RareValues,
 ) -> Answers:  # fmt: skip
     """Return all of it with one more answer to an alert of rare values: `Answers.answer`."""
-    seen, d = answers.row_of(at), answers.d
-    gone = seen[0, rare.at] - rare.typical
-    without = seen.copy()
-    without[:, rare.at] -= np.outer([1.0, 1.0, rare.share], gone)
     asked = answers.asked.copy()
-    asked[at, : 3 * d] = without.ravel()
+    asked[at, : 3 * answers.d] = typical_row(answers.row_of(at), rare).ravel()
     found = replace(answers, asked=asked).answer(at, kind, t, frame, least, usual)
     found.asked[at] = answers.asked[at]
     if found.said[at] == answers.said[at]:  # it had been said before
         return found
     if kind:
         return _with_values(found, rare)
+    if not rare.whole:
+        return without(found, len(found.born) - 1)
     place, spread = found.places[-1], np.maximum(frame[1, 0, rare.at], NARROW) / STEEP
     place[0, 0, rare.at], place[1, 0, rare.at] = frame[0, 0, rare.at], spread
     place[2, 0, rare.at], place[3, 0, rare.at] = 0.0, 0.0
@@ -78,12 +79,26 @@ def answered(
     return found
 
 
+def typical_row(seen: Array, rare: RareValues) -> Array:
+    """Return row, step and mean of an alert as they would be, were its values no longer rare."""
+    found = seen.copy()
+    gone = seen[0, rare.at] - rare.typical
+    found[:, rare.at] -= np.outer([1.0, 1.0, rare.share], gone)
+    return found
+
+
+def without(answers: Answers, places: Any) -> Answers:
+    """Return answers without some of their places."""
+    kept = {name: np.delete(getattr(answers, name), places, axis=0) for name in _OF_EACH}
+    return replace(answers, **kept, bound=None)
+
+
 def _with_values(found: Answers, rare: RareValues) -> Answers:
     """Return a fault that was just answered with a place for each value.
 
     The place of the row without them stays if something else stands out of it.
     """
-    others = not rare.stay or bool((np.abs(found.places[-1, 2]) >= STANDS_OUT).any())
+    others = bool((np.abs(found.places[-1, 2]) >= STANDS_OUT).any())
     places = np.zeros((len(rare.stay), 5, 3, found.d))
     places[:, 1] = places[:, 4] = np.inf
     for i, (j, value) in enumerate(zip(rare.stay, rare.condemned.tolist(), strict=True)):
@@ -94,9 +109,7 @@ def _with_values(found: Answers, rare: RareValues) -> Answers:
     made = {name: getattr(found, name)[order] for name in _OF_EACH}
     made["places"][last : last + more], made["radius"][last : last + more] = places, radius
     bad = np.flatnonzero(made["strength"] > 0)
-    stay = np.ones(len(order), bool)
-    stay[bad[: max(len(bad) - MOST, 0)]] = False
-    return replace(found, **{name: array[stay] for name, array in made.items()}, bound=None)
+    return without(replace(found, **made), bad[: max(len(bad) - MOST, 0)])
 
 
 _OF_EACH = ("places", "radius", "strength", "born", "of")

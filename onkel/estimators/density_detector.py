@@ -288,7 +288,8 @@ class Detector(JudgesOnDevice, BaseDetector):
         Rows like an alert that was *usual* are no alerts for as long as the answer lasts
         (`memory_of_feedback`), and are learned. Rows like a *fault* are alerts whenever they
         return, and none of them is learned; if it had been learned, that is undone. With a
-        promised `precision` the level follows the answers.
+        promised `precision` the level follows the answers. In a table an answer is about the very
+        values that were rare: they are so no more, or stay so however often they return.
 
         Parameters
         ----------

@@ -75,20 +75,16 @@ def answer(
     z = learner.spreads_of(number, frame)
     out = np.flatnonzero(z[:d] >= (STANDS_OUT - SEEN if usual else STANDS_OUT)).tolist()
     values = tally.said.alert(number)
-    if out and values is None:
-        names = ", ".join(tally.rare_columns[j] for j in out)
-        raise ValueError(
-            f"Detector: alert {number} cannot be answered: a file of an earlier version does not "
-            f"keep which values it had ({names}). Alerts from now on can be."
-        )
     codes: list[Codes] = [()] * d
     if values is not None:
         held = values.rare if usual else _blamed(values, out, z, tally)
         codes = [held[j] if j in out else () for j in range(d)]
-    at = [j for j in out if codes[j] or not usual]
+    at = _without_others(values, codes, out, z, usual)
     stay = [j for j in at if codes[j]]
     typical = learner.typical(at)
     rare = RareValues(at, typical, stay, np.maximum(CONDEMNED - cut[stay], 0.0), learner.share)
+    if at and usual:
+        rare = replace(rare, whole=learner.alerts_still(number, rare))
     before = answers.said[answers.find(number)]
     learner.answer(number, kind, frame, rare if at else None)
     if before == KINDS.index(kind) + 1:  # it had been said before
@@ -102,6 +98,20 @@ def answer(
     return heard
 
 
+def _without_others(
+    values: Values | None, codes: list[Codes], out: list[int], z: Array, usual: bool
+) -> list[int]:
+    """Return the columns in which an alert's place is to stand for no value as rare as its own.
+
+    Where it cannot be said which of its values it is about, as of a text of words that are all
+    usual, it stands for texts as unusual. Files of earlier versions do not know the values: there
+    the answer is about the rest of the row.
+    """
+    if values is None or any(codes):
+        return out if values is None or not usual else [j for j in out if codes[j]]
+    return [] if usual else [j for j in out if j != int(np.argmax(np.abs(z)))]
+
+
 def _blamed(values: Values, out: list[int], z: Array, tally: Tally) -> list[Codes]:
     """Return the values that are called a fault, of each column; `out`: of those that stand out.
 
@@ -111,7 +121,7 @@ def _blamed(values: Values, out: list[int], z: Array, tally: Tally) -> list[Code
     if any(values.seldom[j] for j in out):
         return values.seldom
     found: list[Codes] = [()] * len(values.rare)
-    first = int(np.argmax(z))
+    first = int(np.argmax(np.abs(z)))
     if first in out and values.rare[first]:
         counts = tally.counts.get(tally.rare_columns[first], {})
         found[first] = (min(values.rare[first], key=lambda code: (counts.get(code, 0.0), code)),)

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel import rules
+from onkel.core import answer_values
 from onkel.core.answer_files import restored as restored_answers
 from onkel.core.answer_values import RareValues
-from onkel.core.answer_values import answered as answered_values
 from onkel.core.answers import KINDS, ROOM, STRONGER, Answers, Promise
 from onkel.core.density import DensityState, Plan, run, settle
 from onkel.core.density_table import FURTHEST, Count, Level
@@ -307,7 +307,9 @@ class Densities:
         seen_in = self._frame() if frame is None else frame
         how = at, KINDS.index(kind), self.t, seen_in, least, self._usual_beside(at)
         answers = self.answers
-        found = answers.answer(*how) if rare is None else answered_values(answers, *how, rare)
+        found = (
+            answers.answer(*how) if rare is None else answer_values.answered(answers, *how, rare)
+        )
         if kind == "fault":
             state = self.state.copy()
             early = self.answers.is_early(at)
@@ -328,6 +330,17 @@ class Densities:
         n = self.count(Count.SIZE)
         calm = self.state.raw[0, :n][self.state.marks[:n] == 0]
         return np.median(calm[:, features], axis=0) if len(calm) else np.zeros(len(features))
+
+    def alerts_still(self, number: int, rare: RareValues) -> bool:
+        """Whether an alert would be one if it came next, its values no longer rare.
+
+        What has been said of it till now is left out.
+        """
+        answers = self.answers
+        row = answer_values.typical_row(answers.row_of(answers.find(number)), rare)[0]
+        others = answer_values.without(answers, np.flatnonzero(answers.of == number))
+        out = run(self.plan, self.state, row[None], None, answers=others)[0]
+        return bool(out[0, 0] < out[0, 1])
 
     @property
     def share(self) -> float:
