@@ -219,6 +219,46 @@ def test_cuts_do_not_matter(rng: np.random.Generator, form: str) -> None:
     assert bits(files.loads(bits(det))) == bits(det)
 
 
+def of_all_kinds(rng: np.random.Generator, rows: int, odd: float) -> Any:
+    """A category, hours, words, gaps and numbers, each odd in some of the rows."""
+    parts = [table(rng, name, rows) for name in ("a category with no spread", "an hour", "words")]
+    found = pandas.concat([parts[0], parts[1]["when"], parts[2]["note"]], axis=1)
+    kinds, words = ["p", "q", "r"], ["wire", "urgent", "secret"]
+    for column in ("kind", "when", "note", "a", "b"):
+        hit = rng.random(rows) < odd
+        some = found.loc[hit, column]
+        found.loc[hit, column] = {
+            "kind": lambda s: rng.choice(kinds, len(s)), "a": lambda s: 9.0, "b": lambda s: np.nan,
+            "when": lambda s: s - pandas.Timedelta(hours=7),
+            "note": lambda s: s + " " + rng.choice(words, len(s)),
+        }[column](some)  # fmt: skip
+    return found
+
+
+@pytest.mark.parametrize("form", ["blocks", "rows one by one", "with a file between"])
+def test_cuts_do_not_matter_for_any_kind_of_value(rng: np.random.Generator, form: str) -> None:
+    det = Detector(
+        nu=0.03, missing="mean", columns={"note": "text"}, memory_of_feedback=1000, warmup=300
+    )
+    det.partial_fit(of_all_kinds(rng, 900, 0.0))
+    rows = of_all_kinds(rng, size(300, 900, plain=200), 0.02)
+    said = {i: ("usual", "fault")[i // 10 % 2] for i in range(10, len(rows), 10)}
+    other = copy.copy(det)
+    truth = learned(det, rows, said, 10**9)
+    columns = {j for s in det.tally_.said.sayings for j, codes in enumerate(s.codes) if codes}
+    assert columns
+    if form == "with a file between":
+        half = len(rows) // 2 // 10 * 10
+        first = learned(other, rows[:half], {i: a for i, a in said.items() if i < half}, 64)
+        other = files.loads(bits(other))
+        second = {i - half: a for i, a in said.items() if i >= half}
+        found = np.concatenate([first, learned(other, rows[half:], second, 64)])
+    else:
+        found = learned(other, rows, said, 7, lone=form == "rows one by one")
+    np.testing.assert_array_equal(found, truth)
+    assert bits(other) == bits(det)
+
+
 def test_answers_fade(rng: np.random.Generator) -> None:
     det, frame, one, other = watched(rng, "a category", memory_of_feedback=200)
     det.feedback(ROWS, "usual")
