@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from onkel.columns import weeks
 from onkel.columns.codes import code_of
 from onkel.columns.plan import Encoded, Plan
+from onkel.columns.said import HALF, Codes, Said, Values, heard
 from onkel.saved import Saved
 
 Array = NDArray[Any]
@@ -26,7 +27,10 @@ HORIZON = 100_000
 """When so many rows count, all counts are halved."""
 KEPT = 2000
 """Values of a column that are kept, the most frequent ones, where there are twice as many."""
-HALF = math.log(2)
+RARE = 0.01
+"""Of a text's words those that came in fewer of the rows are rare by themselves."""
+SELDOM = 0.001
+"""What came in no more of the rows may be called a fault: hardly any usual row has it."""
 EVERY = 1024
 """Halving and leaving out happen when a multiple of so many rows has come."""
 
@@ -54,6 +58,13 @@ class Tally:
         self.names: dict[str, dict[int, str]] = {name: {} for name in groups}
         self.weeks = {c.name: np.zeros(weeks.HOURS) for c in plan.of("time")}
         """Of each time: how often each hour of the week came."""
+        self.said = Said(len(self.counts) + len(self.weeks))
+        """What answers to alerts have said of values."""
+
+    @property
+    def rare_columns(self) -> list[str]:
+        """The columns whose values may be rare, in the order of :meth:`rarity`."""
+        return [*self.counts, *self.weeks]
 
     def _codes(self, X: Array) -> Iterator[tuple[str, list[list[int]]]]:
         """Yield for each column the codes of each row: a text's are those of its words."""
@@ -134,6 +145,7 @@ class Tally:
             for counts in self.counts.values():
                 counts.update({code: n / 2 for code, n in counts.items()})
             self.weeks = {name: counts / 2 for name, counts in self.weeks.items()}
+        self.said = self.said.since(self.came)
         for name, counts in self.counts.items():
             if len(counts) > 2 * KEPT:
                 kept = sorted(counts, key=lambda code: (-counts[code], code))[:KEPT]
@@ -184,27 +196,97 @@ class Tally:
         if len(rows) == 1:
             return self._looked_at(rows.X)
         came = [self.rows + learning * i for i in range(len(rows))]
-        found = []
+        first, said, found = self.came, iter(self.said.of_columns), []
         for name, codes in self._codes(rows.X):
-            seen = _seen(self.counts[name], codes, learning)
-            found.append([_rare(n, mean) for n, mean in zip(came, seen, strict=True)])
+            seen, own = _seen(self.counts[name], codes, learning), next(said)
+            rare = [_rare(n, mean) for n, mean in zip(came, seen, strict=True)]
+            if own:
+                logs = _logs(self.counts[name], codes, learning)
+                rare = [
+                    heard(own, codes[i], each, came[i], first + learning * i, rare[i])
+                    for i, each in enumerate(logs)
+                ]
+            found.append(rare)
         for name, hours in self._hours(rows.X):
-            counts, rare = self.weeks[name].tolist(), []
-            for hour, n in zip(hours, came, strict=True):
-                rare.append(_rare_hour(n, counts, hour))
+            counts, rare, own = self.weeks[name].tolist(), [], next(said)
+            for i, (hour, n) in enumerate(zip(hours, came, strict=True)):
+                alone = _rare_hour(n, counts, hour)
+                at = first + learning * i
+                rare.append(heard(own, (hour,), (), n, at, alone) if own else alone)
                 counts[hour] += learning and hour >= 0
             found.append(rare)
         return np.array(found, np.float64).reshape(len(found), len(rows)).T
 
     def _looked_at(self, X: Array) -> Array:
         """Return the same of one row, quicker."""
-        found = [
-            _rare(self.rows, *_seen(self.counts[name], codes, learning=False))
-            for name, codes in self._codes(X)
-        ]
+        said, found = iter(self.said.of_columns), []
+        for name, codes in self._codes(X):
+            own, counts = next(said), self.counts[name]
+            rare = _rare(self.rows, *_seen(counts, codes, learning=False))
+            if own:
+                (logs,) = _logs(counts, codes, learning=False)
+                rare = heard(own, codes[0], logs, self.rows, self.came, rare)
+            found.append(rare)
         for name, (hour,) in self._hours(X):
-            found.append(_rare_hour(self.rows, self.weeks[name], hour))
+            alone, own = _rare_hour(self.rows, self.weeks[name], hour), next(said)
+            found.append(heard(own, (hour,), (), self.rows, self.came, alone) if own else alone)
         return np.array([found])
+
+    def unsaid(self) -> Tally:
+        """Return it as if nothing had been answered; the counts are the same ones."""
+        other = object.__new__(Tally)
+        other.__dict__.update(self.__dict__, said=Said(self.said.columns))
+        return other
+
+    # -- alerts --------------------------------------------------------------------------------
+
+    def values(self, row: Encoded) -> list[Codes]:
+        """Return the values of one row, of each of the columns that may be rare."""
+        found = [tuple(codes) for _, (codes,) in self._codes(row.X)]
+        return found + [(hour,) for _, (hour,) in self._hours(row.X)]
+
+    def values_of_alerts(self, rows: Encoded, at: list[int]) -> list[Values]:
+        """Return the values of some of the rows that are about to be taken, as they are then."""
+        tally, start, found = self, 0, []
+        for i in at:
+            edge = i - (tally.came + i - start) % EVERY  # nothing is halved after it
+            if edge > start:
+                tally = tally.copy() if tally is self else tally
+                tally.take(rows[start:edge])
+                start = edge
+            found.append(tally._values_of_alert(rows[i], rows[start:i]))
+        return found
+
+    def _values_of_alert(self, row: Encoded, before: Encoded) -> Values:
+        """Return the values of an alert that comes after some rows; of a text its rare words."""
+        first, came = len(self.plan.counted), self.rows + len(before)
+        texts = range(first, first + len(self.plan.texts))
+        pairs = list(zip(self.values(row), self._seen_of(row, before), strict=True))
+        rare = [
+            _below(codes, seen, RARE * came if j in texts else math.inf)
+            for j, (codes, seen) in enumerate(pairs)
+        ]
+        return Values(rare, [_below(codes, seen, SELDOM * came) for codes, seen in pairs])
+
+    def _seen_of(self, row: Encoded, before: Encoded) -> Iterator[list[float]]:
+        """Yield of each column how often its values came; of a time, the hours about its own."""
+        plan, X = self.plan, before.X
+        for j, name in enumerate(plan.counted):
+            code = int(row.X[0, j])
+            yield [self.counts[name].get(code, 0.0) + np.count_nonzero(X[:, j] == code)]
+        for i, (name, (codes,)) in enumerate(self._words(row.X)):
+            at, counts = len(plan.categories) + i * plan.places, self.counts[name]
+            words = X[:, at : at + plan.places]
+            yield [
+                counts.get(c, 0.0)
+                + (np.count_nonzero(words == c) if c else np.count_nonzero(~words.any(axis=1)))
+                for c in codes
+            ]
+        there = dict(self._hours(X))
+        for name, (hour,) in self._hours(row.X):
+            more = np.bincount(np.array(there[name], np.int64) + 1, minlength=weeks.HOURS + 1)
+            near = weeks.near(self.weeks[name] + more[1:], hour)
+            yield [near if hour >= 0 else self.rows + len(before)]
 
     # -- asking ------------------------------------------------------------------------------------
 
@@ -252,7 +334,8 @@ class Tally:
             }
         hours = np.array([*self.weeks.values()], np.float64).reshape(-1, weeks.HOURS)
         counted = {"rows": float(self.rows), "came": int(self.came), "weeks": hours}
-        return {**counted, "columns": columns}
+        said = {} if self.said.blank else {"said": self.said.dump()}
+        return {**counted, "columns": columns, **said}
 
     @classmethod
     def restored(cls, plan: Plan, saved: Saved) -> Tally:
@@ -274,6 +357,8 @@ class Tally:
             tally.counts[name] = dict(zip(codes, counts, strict=True))
             tally.names[name] = dict(zip(named, texts, strict=True))
         columns.finish()
+        if saved.peek("said") is not None:
+            tally.said = Said.restored(tally.said.columns, saved.inside("said"))
         saved.finish()
         return tally
 
@@ -287,20 +372,30 @@ def _lengths(runs: Array) -> dict[int, int]:
 
 def _seen(counts: dict[int, float], rows: list[list[int]], learning: bool) -> list[float]:
     """Return the mean over a row's codes of ``log(1 + times seen)``, the rows before it too."""
+    return [
+        sum(logs) / len(logs) if len(logs) > 1 else logs[0]
+        for logs in _logs(counts, rows, learning)
+    ]
+
+
+def _logs(counts: dict[int, float], rows: list[list[int]], learning: bool) -> Iterator[list[float]]:
+    """Yield of each row's codes ``log(1 + times seen)``, the rows before it too."""
     now = counts.copy() if learning else counts
-    found = []
     for row in rows:
-        logs = [math.log1p(now.get(code, 0.0)) for code in row]
-        found.append(sum(logs) / len(logs) if len(logs) > 1 else logs[0])
+        yield [math.log1p(now.get(code, 0.0)) for code in row]
         if learning:
             for code in row:
                 now[code] = now.get(code, 0.0) + 1.0
-    return found
 
 
 def _rare(rows: float, seen: float) -> float:
     """Return how rare a value is, `seen` being the logarithm of 1 and the times that it came."""
     return max(math.log1p(rows) - seen - HALF, 0.0)
+
+
+def _below(codes: Codes, seen: list[float], most: float) -> Codes:
+    """Return the codes of values that came no more than so often."""
+    return tuple(code for code, n in zip(codes, seen, strict=True) if n <= most)
 
 
 def _rare_hour(rows: float, counts: Any, hour: int) -> float:
@@ -324,4 +419,6 @@ def added(tallies: list[Tally], start: Tally | None = None) -> Tally:
             whole.names[name] = {**other.names[name], **whole.names[name]}
         for name, hours in other.weeks.items():
             whole.weeks[name] = np.maximum(whole.weeks[name] + sign * hours, 0.0)
+    later = [max(whole.came - t.came, 0) for t in tallies]
+    whole.said = tallies[0].said.joined([t.said for t in tallies[1:]], later)
     return whole

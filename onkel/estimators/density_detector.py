@@ -15,7 +15,7 @@ from onkel.core.answers import Promise
 from onkel.core.density import Plan
 from onkel.core.density_table import Count
 from onkel.core.precedents import Precedent
-from onkel.estimators import density_report, feedback
+from onkel.estimators import density_report, feedback, table_answers
 from onkel.estimators.detector import BaseDetector
 from onkel.estimators.device import JudgesOnDevice
 from onkel.estimators.locks import locked
@@ -223,6 +223,10 @@ class Detector(JudgesOnDevice, BaseDetector):
         tally = self._tally  # of other columns, where a fit begins anew
         if tally is None or (tally.plan is not X.plan and tally.plan != X.plan):
             tally = Tally(X.plan)
+        return self._numbers(X, tally, learning)
+
+    def _numbers(self, X: Encoded, tally: Tally, learning: Any) -> Array:
+        """Return the same by other counts than the detector's own."""
         if np.all(learning):
             rarity = tally.followed(X)
         else:
@@ -231,6 +235,14 @@ class Detector(JudgesOnDevice, BaseDetector):
             values = slice(0, len(X.plan.counted))
             rarity[:, values] = np.maximum(rarity[:, values] + np.log(self._rate()), 0.0)
         return np.hstack([rarity, X.X[:, X.plan.plain]])
+
+    def _count(self, X: Any, learned: Any) -> None:
+        if isinstance(X, Encoded):
+            X, learned = X if np.all(learned) else X[learned], True
+            found = table_answers.alerts_among(self._learner, self._tally, X)
+            super()._count(X, learned)
+            if found is not None and self._tally is not None:
+                self._tally.said = self._tally.said.noting(*found)
 
     def _learn_parts(
         self, learner: Any, rows: Any, weight: Array, times: Array | None
@@ -277,7 +289,8 @@ class Detector(JudgesOnDevice, BaseDetector):
         Rows like an alert that was *usual* are no alerts for as long as the answer lasts
         (`memory_of_feedback`), and are learned. Rows like a *fault* are alerts whenever they
         return, and none of them is learned; if it had been learned, that is undone. With a
-        promised `precision` the level follows the answers.
+        promised `precision` the level follows the answers. In a table an answer is about the very
+        values that were rare: they are so no more, or stay so however often they return.
 
         Parameters
         ----------
@@ -295,14 +308,29 @@ class Detector(JudgesOnDevice, BaseDetector):
         learner: Any = self._fitted()
         name, alerts = type(self).__name__, learner.count(Count.ALERTS)
         number = feedback.number_of(name, id, answer, learner.answers, alerts)
-        learner = learner.copy()
-        learner.answer(number, answer, frame)
-        self._learner = learner
+        tally, learner = self._tally, learner.copy()
+        if tally is None:
+            learner.answer(number, answer, frame)
+        else:
+            cut = self._cut(tally.plan)
+            tally = table_answers.answer(learner, tally, number, answer, cut, frame)
+        self._learner, self._tally = learner, tally
 
-    def _precedent(self, row: Any) -> Precedent | None:
+    def _cut(self, plan: columns.Plan) -> Array:
+        """Return what is taken off of how rare each value is, by column."""
+        cut = np.zeros(len(plan.counted) + len(plan.texts) + len(plan.of("time")))
+        cut[: len(plan.counted)] = -np.log(self._rate()) if plan.plain else 0.0
+        return cut
+
+    def _precedent(self, x: Any, row: Any) -> Precedent | None:
         learner: Any = self._fitted()
         found: Precedent | None = learner.precedent(row)
-        return found
+        tally = self._tally
+        if tally is None or not tally.said.sayings or learner.t < learner.plan.warmup:
+            return found
+        X = self._encoded(self._as_rows(x, strings=False), fresh=False)
+        told = learner.filled(self._numbers(X, tally.unsaid(), False))[0]
+        return table_answers.precedent(learner, tally, X, row, told, found)
 
     @property
     @locked

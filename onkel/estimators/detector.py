@@ -300,11 +300,14 @@ class BaseDetector(Estimator):
         return kind(
             score=score, threshold=limit, alert=score < limit and not warming, warming=warming,
             rank=float(self.recent_.ranks([score])[0]), recent=self.recent_.count,
-            precedent=self._precedent(row), **found,
+            precedent=self._precedent(x, row), **found,
         )  # fmt: skip
 
-    def _precedent(self, row: Any) -> Precedent | None:
-        """Return the answered alert that decides of a row; None where none can be answered."""
+    def _precedent(self, x: Any, row: Any) -> Precedent | None:
+        """Return the answered alert that decides of a row; None where none can be answered.
+
+        `x`: as it came; `row`: as the learner takes it, without gaps.
+        """
         return None
 
     def __sklearn_tags__(self) -> Any:

@@ -180,7 +180,7 @@ def at_alert(model: Model, learner: Any, tally: Tally | None, names: Any) -> Mod
 
 def precedent(model: BaseDetector, x: Any) -> Precedent | None:
     """Return the answered alert that decides of a row, were it the next one; None if none does."""
-    return model._precedent(model._one_row(x, 1)[0])
+    return model._precedent(x, model._one_row(x, 1)[0])
 
 
 def single_row(model: BaseDetector, x: Any, top: int) -> Any:

@@ -120,7 +120,7 @@ class _Words:
         code = int(self.x[self.plan.counted.index(name)])
         text = self.row.names[name].get(code, "")
         seen = self.tally.counts[name].get(code, 0.0)
-        rare = seen < RARE * self.tally.rows
+        rare = self._outside(name, code, seen < RARE * self.tally.rows)
         if name == GAPS:
             value = f"{text} missing" if text else "no number missing"
             said = f"{value}, {self._seen(name, seen)}"
@@ -133,6 +133,12 @@ class _Words:
             said += f" ({usual})"
         return replace(feature, value=text or None, usual=None, said=said, outside=rare)
 
+    def _outside(self, name: str, code: int, rare: bool) -> bool:
+        """Whether a value may be named as a reason, after what answers have said of it."""
+        tally = self.tally
+        usual = tally.said.of(tally.rare_columns.index(name), code, tally.came)
+        return rare if usual is None else not usual
+
     def _seen(self, name: str, count: float) -> str:
         """Return how often a value came; of very many values the rarest are not kept."""
         rows = f"{round(self.tally.rows):,} rows".replace(",", " ")
@@ -143,12 +149,14 @@ class _Words:
         name = feature.name
         seen = self.tally.counts[name]
         texts = self.row.names[name]  # of other rows too, where this one stood in a block
-        each = sorted((seen.get(c, 0.0), texts[c]) for c in self._words(name))
-        rare = [repr(text) for count, text in each[:SHOWN] if count < USUAL * self.tally.rows]
+        least = USUAL * self.tally.rows
+        each = sorted((seen.get(c, 0.0), texts[c], c) for c in self._words(name))
+        rare = [repr(text) for n, text, c in each if self._outside(name, c, n < least)][:SHOWN]
         said = f"{name} with the rare words {', '.join(rare)}" if rare else f"the words of {name}"
         if not each:
             said = f"{name} without a word, {self._seen(name, seen.get(0, 0.0))}"
-        empty = not each and seen.get(0, 0.0) < RARE * self.tally.rows
+        few = seen.get(0, 0.0) < RARE * self.tally.rows
+        empty = not each and self._outside(name, 0, few)
         return replace(feature, value=None, usual=None, said=said, outside=bool(rare) or empty)
 
     def _words(self, name: str) -> set[int]:
@@ -165,7 +173,8 @@ class _Words:
         usual = "" if weeks.is_usual(counts, hour) else weeks.usual(counts)
         said = f"{name} {weeks.said(hour)}" + (f" where {usual} was usual" if usual else "")
         value = weeks.said(hour)
-        return replace(feature, value=value, usual=None, said=said, outside=bool(usual))
+        outside = self._outside(name, int(hour), bool(usual))
+        return replace(feature, value=value, usual=None, said=said, outside=outside)
 
 
 def _times(count: float) -> str:
@@ -184,17 +193,12 @@ def plain_of(plan: Plan, width: int) -> list[int]:
     return [*range(width - len(plan.of("number")), width)]
 
 
-def rare_columns(plan: Plan) -> list[str]:
-    """Return the columns of a tally's rarities."""
-    return [*plan.counted, *plan.texts, *plan.weekdays]
-
-
 def rarest(row: Encoded, tally: Tally, least: float) -> str | None:
     """Return the rarest column of one row in words, and what was usual; None if none is rare.
 
     Its rarity must be more than `least`.
     """
-    rarity, columns = tally.rarity(row)[0], rare_columns(row.plan)
+    rarity, columns = tally.rarity(row)[0], tally.rare_columns
     for j in np.argsort(-rarity, kind="stable").tolist():
         feature = _Words(row, tally)(Feature(columns[j], None, 0.0))
         if rarity[j] > least and feature.outside:
@@ -206,4 +210,4 @@ def names_of(plan: Plan, width: int) -> list[str]:
     """Return the column that each of a learner's features was made of."""
     if width == len(plan.outputs):
         return plan.owners
-    return [*rare_columns(plan), *(c.name for c in plan.of("number"))]
+    return [*plan.counted, *plan.texts, *plan.weekdays, *(c.name for c in plan.of("number"))]

@@ -15,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel import rules
+from onkel.core import answer_values
 from onkel.core.answer_files import restored as restored_answers
+from onkel.core.answer_values import RareValues
 from onkel.core.answers import KINDS, ROOM, STRONGER, Answers, Promise
 from onkel.core.density import DensityState, Plan, run, settle
+from onkel.core.density_table import FURTHEST, Count, Level
 from onkel.core.density_table import LARGEST as LARGEST_HELD
-from onkel.core.density_table import Count, Level
 from onkel.core.precedents import Precedent, precedent_of
 from onkel.core.unlearn import without
 from onkel.expansions import Window
@@ -221,6 +223,11 @@ class Densities:
         before, (score, level) = float(pair[0][0, 0]), pair[1][0, :2].tolist()
         return precedent_of(answers, self._seen(x), t, before, score, level, score < level)
 
+    def unanswered(self, row: Array) -> float:
+        """Return log p of a row without gaps, were it the next one and nothing answered."""
+        x = np.clip(np.asarray(row, np.float64), -LARGEST_HELD, LARGEST_HELD)
+        return float(run(self.plan, self.state, x[None], None)[0][0, 0])
+
     def _seen(self, x: Array) -> Array:
         """Return a bounded row, its step from the one before, and the short mean with it."""
         state, fade = self.state, 1 - 2 / (self.plan.span + 1)
@@ -288,16 +295,21 @@ class Densities:
 
     # -- answers -------------------------------------------------------------------------------
 
-    def answer(self, number: int, kind: str, frame: Array | None = None) -> None:
+    def answer(
+        self, number: int, kind: str, frame: Array | None = None, rare: RareValues | None = None
+    ) -> None:
         """Take in what somebody says of an alert that is kept, "usual" or "fault".
 
-        `frame`: means and spreads in which it is looked at, where others know them better.
+        `frame`: means and spreads in which it is looked at, where others know them better. `rare`:
+        values of a table that made it stand out, whose counters are told of it as well.
         """
-        at, low = self.answers.find(number), -float(np.log(self.plan.low))
-        found = self.answers.answer(
-            at, KINDS.index(kind), self.t, self._frame() if frame is None else frame,
-            low + STRONGER, self._usual_beside(at),
-        )  # fmt: skip
+        at, least = self.answers.find(number), STRONGER - float(np.log(self.plan.low))
+        seen_in = self._frame() if frame is None else frame
+        how = at, KINDS.index(kind), self.t, seen_in, least, self._usual_beside(at)
+        answers = self.answers
+        found = (
+            answers.answer(*how) if rare is None else answer_values.answered(answers, *how, rare)
+        )
         if kind == "fault":
             state = self.state.copy()
             early = self.answers.is_early(at)
@@ -305,6 +317,35 @@ class Densities:
                 settle(self.plan, state)
             self.state = state
         self.answers = found
+
+    def spreads_of(self, number: int, frame: Array | None = None) -> Array:
+        """Return how many spreads above their means the values of an alert are."""
+        center, spread = (self._frame() if frame is None else frame)[:, 0]
+        gap = self.answers.row_of(self.answers.find(number))[0] - center
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            return np.nan_to_num(np.clip(np.where(spread > 0, gap / spread, 0.0), None, FURTHEST))
+
+    def typical(self, features: list[int]) -> Array:
+        """Return what some features are mostly, in the rows that were learned as usual."""
+        n = self.count(Count.SIZE)
+        calm = self.state.raw[0, :n][self.state.marks[:n] == 0]
+        return np.median(calm[:, features], axis=0) if len(calm) else np.zeros(len(features))
+
+    def alerts_still(self, number: int, rare: RareValues) -> bool:
+        """Whether an alert would be one if it came next, its values no longer rare.
+
+        What has been said of it till now is left out.
+        """
+        answers = self.answers
+        row = answer_values.typical_row(answers.row_of(answers.find(number)), rare)[0]
+        others = answer_values.without(answers, np.flatnonzero(answers.of == number))
+        out = run(self.plan, self.state, row[None], None, answers=others)[0]
+        return bool(out[0, 0] < out[0, 1])
+
+    @property
+    def share(self) -> float:
+        """What a row counts for in the mean of the last rows."""
+        return 2 / (self.plan.span + 1)
 
     def _usual_beside(self, at: int) -> Array:
         """Return the rows that were learned as usual, and their steps, but for an alert's own.

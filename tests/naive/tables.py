@@ -50,3 +50,31 @@ def rarities(values: list[Any]) -> list[float]:
         found.append(max(math.log((1 + i) / (1 + counts.get(value, 0)) / 2), 0.0))
         counts[value] = counts.get(value, 0) + 1
     return found
+
+
+def answered_rarities(rows: list[list[Any]], said: list[dict[str, Any]]) -> list[float]:
+    """The same of rows of words (one: a category), after what answers have said of values.
+
+    Each answer holds from row `first` to row `last`. A value of a fault is 14; of what was usual a
+    word is no rarer than `level` + log 2, before log 2 is taken off of the mean. The last counts.
+    """
+    counts: dict[Any, int] = {}
+    found = []
+    for i, words in enumerate(rows):
+        each, fault = [], False
+        for word in words:
+            rare = math.log((1 + i) / (1 + counts.get(word, 0)))
+            known = [s for s in said if word in s["values"] and s["first"] <= i]
+            if known and i <= known[-1]["last"]:
+                fault = fault or not known[-1]["usual"]
+                rare = min(rare, known[-1]["level"] + math.log(2))
+            each.append(rare)
+        found.append(14.0 if fault else max(sum(each) / len(each) - math.log(2), 0.0))
+        for word in words:
+            counts[word] = counts.get(word, 0) + 1
+    return found
+
+
+def seldom(rows: list[list[Any]], i: int, share: float) -> set[Any]:
+    """The values of row i that had come in no more than such a share of the rows before it."""
+    return {w for w in rows[i] if sum(w in row for row in rows[:i]) <= share * i}

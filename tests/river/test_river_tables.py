@@ -315,3 +315,24 @@ def test_frames_of_any_library(rng: np.random.Generator) -> None:
     assert isinstance(found, pl.Series)
     np.testing.assert_allclose(found.to_numpy(), one.score_many(table).to_numpy(), rtol=1e-9)
     assert face.Detector().score_many(table).tolist() == [0.0] * 30
+
+
+@pytest.mark.parametrize("answer", ["usual", "fault"])
+def test_an_answer_is_about_a_value_also_where_features_come_later(rng, answer):
+    model = face.Detector(columns={"kind": "category"})
+    for _ in range(900):
+        model.learn_one({"kind": str(rng.choice(list("xyz"))), "a": float(rng.normal())})
+    model.learn_one({"kind": "never", "a": 0.1})
+    assert model.estimator.alerts_[-1]["id"] == "900"
+    model.feedback("900", answer)
+    for late in ({}, {"colour": "red"}):
+        marks = [model.alert_one({"kind": k, "a": 0.1, **late}) for k in ("never", "another")]
+        assert marks == [answer == "fault", True]
+        for _ in range(40):
+            x = {"kind": str(rng.choice(list("xyz"))), "a": float(rng.normal()), "colour": "red"}
+            model.learn_one(x)
+    other = {"kind": "other", "a": 0.1, "colour": "red"}
+    model.learn_one(other)
+    assert model.estimator.alerts_[-1]["id"] == "981" and model.alert_one(other)
+    model.feedback("981", "usual")
+    assert not model.alert_one(other) and model.alert_one({**other, "kind": "third"})

@@ -222,6 +222,39 @@ def test_a_death_around_an_answer_changes_nothing(rng, tmp_path, point, count):
     assert (other / "out").read_bytes() == (tmp_path / "out").read_bytes()
 
 
+def kinds_of(rng, count=2000):
+    """Rows with a category, in which some values come seldom, and one of them again and again."""
+    kind = rng.choice(list("xyz"), count)
+    kind[1000::100], kind[1050::200], kind[1150::200] = "never", "another", "third"
+    return [f"{a!r},{k}\n" for a, k in zip(rng.normal(size=count).tolist(), kind, strict=True)]
+
+
+@pytest.mark.parametrize("answer", ["usual", "fault"])
+def test_an_answer_is_about_the_value_of_a_category(rng, tmp_path, answer):
+    """And a run that is killed goes on byte for byte, with what was said of values."""
+    lines, seen = kinds_of(rng), []
+    for name, dies in (("whole", ""), ("killed", "output:2")):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "rows.csv").write_text("a,kind\n" + "".join(lines[:1001]))
+        assert run(folder, folder / "rows.csv").exit_code == 0
+        assert alerts(folder).keys() >= {1000}
+        assert onkel("feedback", folder / "s", "1000", answer).exit_code == 0
+        (folder / "rows.csv").write_text("a,kind\n" + "".join(lines))
+        if dies:
+            done = run(folder, folder / "rows.csv", dies=dies)
+            assert done.returncode == -signal.SIGKILL
+        assert run(folder, folder / "rows.csv").exit_code == 0
+        seen.append(((folder / "out").read_bytes(), model_of(folder)))
+    assert seen[0][0] == seen[1][0] and unlike(seen[0][1], seen[1][1]) == []
+    found = {line["row"]: line["why"] for line in json_lines(tmp_path / "whole" / "out")}
+    again = set(range(1100, 2000, 100))
+    assert len(again & found.keys()) == (0 if answer == "usual" else len(again))
+    assert 1050 in found and 1150 in found  # the first of two other values
+    told = [row for row, why in found.items() if "ike alert 1000, which was answered" in why]
+    assert set(told) == (set() if answer == "usual" else again)
+
+
 def wait_for(condition, seconds=60.0):
     stop = time.monotonic() + seconds
     while not condition():

@@ -10,7 +10,7 @@ import pytest
 from helpers.serving import Client, Process, served
 from helpers.sizes import size
 
-from onkel import Detector, Fleet, files
+from onkel import Columns, Detector, Fleet, files
 
 FLUSHED = [0.0, 12.0, 0.0]
 KEYED = {"terms": 50, "warmup": 50}
@@ -72,6 +72,27 @@ def test_an_answer_is_what_it_is_in_the_library(rng, tmp_path):
         assert about["alerts_answered"] == 4
     with served(tmp_path) as again:
         assert file_of(again.client) == bits(det)
+
+
+@pytest.mark.parametrize("answer", ["usual", "fault"])
+def test_an_answer_is_about_the_value_of_a_category(rng, tmp_path, answer):
+    kinds, values = rng.choice(list("xyz"), 1500), rng.normal(size=1500)
+    rows = [{"a": a, "kind": str(k)} for a, k in zip(values.tolist(), kinds, strict=True)]
+    never, another = {"a": 0.1, "kind": "never"}, {"a": 0.1, "kind": "another"}
+    det = Detector(columns=Columns({"kind": "category"})).partial_fit([*rows, never])
+    det.feedback("1500", answer)
+    with served(tmp_path) as one:
+        made(one.client, parameters={"columns": {"kind": "category"}})
+        sent = {"X": [*rows, never]}
+        told = one.client.ok("POST", "/models/pump/predict-then-learn", sent)
+        assert told["alert_id"][-1] == "1500"
+        one.client.ok("POST", "/models/pump/feedback", {"id": "1500", "answer": answer})
+        assert file_of(one.client) == bits(det)
+    with served(tmp_path) as again:  # out of its log
+        assert file_of(again.client) == bits(det)
+        asked = {"X": [never, another]}
+        values = again.client.ok("POST", "/models/pump/predict", asked)["values"]
+        assert values == [1 if answer == "usual" else -1, -1]
 
 
 def test_a_promised_precision_is_a_parameter(rng, tmp_path):
