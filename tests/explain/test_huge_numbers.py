@@ -13,6 +13,8 @@ from onkel import Detector
 from onkel.core.density_table import LARGEST
 from onkel.judge import answer
 
+CUT = re.compile(r"(?<![\d.])1e\+75")
+"""What nobody wrote: the number that is put in the place of larger ones."""
 SAID = re.compile(r"(feature \d) (-?\d[\d.]*(?:e[+-]?\d+)?) where")
 
 
@@ -43,7 +45,7 @@ def test_ranges_are_those_of_rows_as_they_came(seed):
             if f.usual is not None:
                 low, high = range_that_came(X[:900], int(f.name[-1]))
                 assert low <= f.usual[0] <= f.usual[1] <= high and max(map(abs, f.usual)) < LARGEST
-        assert not false_in(why.sentence) and "1e+75" not in why.sentence
+        assert not false_in(why.sentence) and not CUT.search(why.sentence)
         for name, value in SAID.findall(why.sentence):
             assert float(value) == pytest.approx(row[int(name[-1])], rel=0.01, abs=0.06)
 
@@ -56,13 +58,13 @@ def test_a_few_words_are_true_or_not_said(seed):
     found = answer(Detector(nu=0.05), X, explain=1).marks.why()
     for i, why in found.items():
         words = str(why)
-        assert not false_in(words) and "1e+75" not in words
+        assert not false_in(words) and not CUT.search(words)
         for name, z, side in re.findall(
             r"(feature \d) \S+ is ([\d.e+]+) spreads (above|below) its mean", words
         ):
             j, past = int(name[-1]), X[:i]
-            mean = past[:, j].mean()
-            assert (X[i, j] > mean) == (side == "above") and float(z) > 2
+            middle = np.median(past[:, j])  # gross rows move a plain mean, and not what is usual
+            assert (X[i, j] > middle) == (side == "above") and float(z) > 2
             if np.abs(past[:, j]).max() < 1e60:
                 continue
             assert abs(X[i, j]) >= np.abs(past[:, j]).max() / 1e20

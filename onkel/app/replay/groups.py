@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -82,19 +83,23 @@ def incidents_of(alerts: Sequence[Alert], gap: int | str = 20) -> list[Incident]
 
 
 def _of_one(alerts: Sequence[Alert], gap: int | str) -> list[Incident]:
-    """Return the incidents of one model, their rows counted as those of the stream."""
+    """Return the incidents of one model, their rows counted as those of the stream.
+
+    A gap of rows is one by a clock that ticks at each row: the rows in between, of which there may
+    be millions, need not be there.
+    """
     scores = np.nan_to_num([alert.score for alert in alerts])
-    if isinstance(gap, str):  # by the clock, the rows in between do not matter
-        seconds = [alert.seconds for alert in alerts]
-        found = incidents(np.ones(len(alerts), bool), scores, gap, seconds)
-        row_of = {i: alert.row for i, alert in enumerate(alerts)}
+    if isinstance(gap, str):
+        span: Any = gap
+        clock = [alert.seconds for alert in alerts]
     else:
-        at = np.array([alert.at for alert in alerts])
-        flags, values = np.zeros(at.max() + 1, bool), np.zeros(at.max() + 1)
-        flags[at], values[at] = True, scores
-        found, row_of = incidents(flags, values, gap), {alert.at: alert.row for alert in alerts}
+        span = timedelta(seconds=gap + 0.5)
+        clock = [float(alert.at) for alert in alerts]
+    found = incidents(np.ones(len(alerts), bool), scores, span, clock)
     for one in found:
-        one.start, one.end, one.peak_at = (row_of[n] for n in (one.start, one.end, one.peak_at))
+        one.start, one.end, one.peak_at = (alerts[i].row for i in (one.start, one.end, one.peak_at))
+        if not isinstance(gap, str):
+            one.began = one.ended = None
     return found
 
 
