@@ -65,9 +65,8 @@ def test_a_few_words_are_true_or_not_said(seed):
             j, past = int(name[-1]), X[:i]
             middle = np.median(past[:, j])  # gross rows move a plain mean, and not what is usual
             assert (X[i, j] > middle) == (side == "above") and float(z) > 2
-            if np.abs(past[:, j]).max() < 1e60:
-                continue
-            assert abs(X[i, j]) >= np.abs(past[:, j]).max() / 1e20
+            large = np.quantile(np.abs(past[:, j]), 0.95)  # rarer ones are alerts, learned late
+            assert large < 1e60 or abs(X[i, j]) >= large / 1e20
 
 
 def test_a_number_beyond_the_cut_counts_as_the_cut(rng):
