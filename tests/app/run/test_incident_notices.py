@@ -134,7 +134,7 @@ def test_alerts_alone_are_sent_unless_asked_for(stream, tmp_path) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "point"),
-    size([("keys", "output"), ("rows", "after-commit")], DEATHS),
+    size([("keys", "output")], DEATHS),
 )
 def test_a_run_that_is_killed_loses_nothing(stream, tmp_path, kind, point) -> None:
     (tmp_path / "whole").mkdir()

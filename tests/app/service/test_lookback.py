@@ -695,6 +695,7 @@ def test_it_ends_in_time_and_says_how_far_it_came(tmp_path, rng, monkeypatch) ->
         assert b"--replay-seconds" in data and b"about 220" in data
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_what_is_kept(tmp_path, rng) -> None:
     """Several times the rows, in as large requests: the same peak, but for the alerts."""
     with served(tmp_path / "s", archive=LONG) as one:
@@ -758,6 +759,7 @@ def test_it_holds_up_nobody_and_ends_with_who_asked(tmp_path, rng, monkeypatch) 
             time.sleep(0.05)
 
 
+@pytest.mark.long
 def test_it_may_take_longer_than_other_requests(tmp_path, rng, monkeypatch) -> None:
     plain = lookback.Lookback.run
 
@@ -772,6 +774,7 @@ def test_it_may_take_longer_than_other_requests(tmp_path, rng, monkeypatch) -> N
         assert one.client.ok("POST", "/models/d/replay", {})["rows"] == 100
 
 
+@pytest.mark.long
 def test_a_service_that_ends_waits_for_no_replay(tmp_path, rng, monkeypatch) -> None:
     begun = threading.Event()
 
