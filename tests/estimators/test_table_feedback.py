@@ -196,6 +196,19 @@ def learned(det: Any, rows: Any, said: dict[int, str], cut: int, lone: bool = Fa
     return np.array(found)
 
 
+def in_parts(
+    form: str, det: Detector, rows: Any, said: dict[int, str], every: int
+) -> tuple[Detector, Any]:
+    """Return a detector that has learned rows in another form, and what it said."""
+    if form != "with a file between":
+        return det, learned(det, rows, said, 7, lone=form == "rows one by one")
+    half = len(rows) // 2 // every * every
+    first = learned(det, rows[:half], {i: a for i, a in said.items() if i < half}, 64)
+    det = files.loads(bits(det))
+    second = {i - half: a for i, a in said.items() if i >= half}
+    return det, np.concatenate([first, learned(det, rows[half:], second, 64)])
+
+
 @pytest.mark.parametrize("form", ["blocks", "rows one by one", "with a file between"])
 def test_cuts_do_not_matter(rng: np.random.Generator, form: str) -> None:
     det, _, _, _ = watched(rng, "a category", memory_of_feedback=300)
@@ -204,14 +217,7 @@ def test_cuts_do_not_matter(rng: np.random.Generator, form: str) -> None:
     truth = learned(det, rows, said, 10**9)
     kinds = {s.usual for s in det.tally_.said.sayings}
     assert kinds == {True, False}
-    if form == "with a file between":
-        half = len(rows) // 2 // 30 * 30
-        first = learned(other, rows[:half], {i: a for i, a in said.items() if i < half}, 64)
-        other = files.loads(bits(other))
-        second = {i - half: a for i, a in said.items() if i >= half}
-        found = np.concatenate([first, learned(other, rows[half:], second, 64)])
-    else:
-        found = learned(other, rows, said, 7, lone=form == "rows one by one")
+    other, found = in_parts(form, other, rows, said, 30)
     np.testing.assert_array_equal(found, truth)
     assert bits(other) == bits(det)
     assert bits(files.loads(bits(det))) == bits(det)
@@ -245,14 +251,7 @@ def test_cuts_do_not_matter_for_any_kind_of_value(rng: np.random.Generator, form
     truth = learned(det, rows, said, 10**9)
     columns = {j for s in det.tally_.said.sayings for j, codes in enumerate(s.codes) if codes}
     assert columns
-    if form == "with a file between":
-        half = len(rows) // 2 // 10 * 10
-        first = learned(other, rows[:half], {i: a for i, a in said.items() if i < half}, 64)
-        other = files.loads(bits(other))
-        second = {i - half: a for i, a in said.items() if i >= half}
-        found = np.concatenate([first, learned(other, rows[half:], second, 64)])
-    else:
-        found = learned(other, rows, said, 7, lone=form == "rows one by one")
+    other, found = in_parts(form, other, rows, said, 10)
     np.testing.assert_array_equal(found, truth)
     assert bits(other) == bits(det)
 

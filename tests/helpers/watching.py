@@ -33,6 +33,7 @@ def watched(browser, folder, width):
 
 
 def until(page, condition, seconds=30.0):
+    """Wait for something to be true; the page's own policy forbids the browser tool's way."""
     stop = time.monotonic() + seconds
     while not page.evaluate(condition):
         assert time.monotonic() < stop, condition

@@ -15,6 +15,7 @@ import pytest
 from helpers.page_checks import AUDIT, FRAMES, INKED
 from helpers.serving import Client, served
 from helpers.sizes import LONG, WHY_NOT
+from helpers.watching import until
 
 if not LONG:
     pytest.skip(WHY_NOT, allow_module_level=True)
@@ -71,14 +72,6 @@ def opened(browser, url, width, **options):
     page.on("console", lambda m: wrong.append(m.text) if m.type in ("error", "warning") else None)
     page.on("request", lambda r: wrong.append(r.url) if not r.url.startswith(url) else None)
     return page, wrong
-
-
-def until(page, condition, seconds=30.0):
-    """Wait for something to be true; the page's own policy forbids the browser tool's way."""
-    stop = time.monotonic() + seconds
-    while not page.evaluate(condition):
-        assert time.monotonic() < stop, condition
-        time.sleep(0.05)
 
 
 def text(page, selector):

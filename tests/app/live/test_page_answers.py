@@ -13,6 +13,7 @@ from helpers.page_checks import AUDIT
 from helpers.runs_of import begin, onkel, write_rows
 from helpers.serving import served
 from helpers.sizes import LONG, WHY_NOT
+from helpers.watching import until
 
 if not LONG:
     pytest.skip(WHY_NOT, allow_module_level=True)
@@ -27,13 +28,6 @@ def opened(browser, url, width):
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on("console", lambda m: wrong.append(m.text) if m.type in ("error", "warning") else None)
     return page, wrong
-
-
-def until(page, condition, seconds=30.0):
-    stop = time.monotonic() + seconds
-    while not page.evaluate(condition):
-        assert time.monotonic() < stop, (condition, page.locator("#alerts").inner_text())
-        time.sleep(0.05)
 
 
 def keep(page, name):
