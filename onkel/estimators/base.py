@@ -106,11 +106,16 @@ class Estimator(TakesTables):
         return self._starter(settings)(settings, width, columns, dtype, self._apart(X))
 
     def _keep(self, learner: Learner, X: Any, weight: Array) -> None:
-        """Take over a learner that has learned; the model changes here and nowhere else."""
+        """Take over a learner that has learned; the model changes here and nowhere else.
+
+        What the columns are comes first: whoever looks meanwhile, and finds that the model has
+        begun, finds them too.
+        """
         if not hasattr(self, "_learner") and not isinstance(X, Encoded):
             names = inputs.feature_names(X)
             if names is not None and learner.kernel.domain == "numbers":
                 self.feature_names_in_ = names
+        self._meet(X)
         self._learner = learner
         self._count(X, weight > 0)
         self.__dict__.pop("_one", None)

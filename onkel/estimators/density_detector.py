@@ -237,11 +237,11 @@ class Detector(JudgesOnDevice, BaseDetector):
         return np.hstack([rarity, X.X[:, X.plan.plain]])
 
     def _count(self, X: Any, learned: Any) -> None:
-        if isinstance(X, Encoded):
+        if isinstance(X, Encoded) and self._tally is not None:
             X, learned = X if np.all(learned) else X[learned], True
             found = table_answers.alerts_among(self._learner, self._tally, X)
             super()._count(X, learned)
-            if found is not None and self._tally is not None:
+            if found is not None:
                 self._tally.said = self._tally.said.noting(*found)
 
     def _learn_parts(

@@ -19,7 +19,7 @@ Array = NDArray[Any]
 
 
 def alerts_among(
-    learner: Any, tally: Tally | None, rows: Encoded
+    learner: Any, tally: Tally, rows: Encoded
 ) -> tuple[Array, list[Values], int] | None:
     """Return which of the rows that were just learned can be answered, and their values.
 
@@ -27,8 +27,8 @@ def alerts_among(
     ----------
     learner : Densities
         It has learned them.
-    tally : Tally, optional
-        It has not yet counted them; None: these are the first.
+    tally : Tally
+        It has not yet counted them.
     rows : Encoded
 
     Returns
@@ -43,8 +43,7 @@ def alerts_among(
         return None
     numbers = answers.asked_at[answers.kept()]
     new = numbers[numbers >= first]
-    counted = Tally(rows.plan) if tally is None else tally
-    return new, counted.values_of_alerts(rows, (new - first).tolist()), int(numbers[0])
+    return new, tally.values_of_alerts(rows, (new - first).tolist()), int(numbers[0])
 
 
 def answer(

@@ -167,11 +167,14 @@ class TakesTables(Saving):
 
     def _count(self, X: Any, learned: Any) -> None:
         """Take the rows that were learned into the tally."""
-        if isinstance(X, Encoded):
-            if self._tally is None:
-                self._tally = Tally(X.plan)
-                self.feature_names_in_ = np.array(X.plan.names, dtype=object)
+        if isinstance(X, Encoded) and self._tally is not None:
             self._tally.take(X if np.all(learned) else X[learned])
+
+    def _meet(self, X: Any) -> None:
+        """Take over what the columns are, with the first rows."""
+        if isinstance(X, Encoded) and self._tally is None:
+            self.feature_names_in_ = np.array(X.plan.names, dtype=object)
+            self._tally = Tally(X.plan)
 
     @property
     @locked

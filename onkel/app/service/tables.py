@@ -36,9 +36,11 @@ def check(estimator: Any, entry: Entry, features: list[str] | None, limits: Limi
     """
     if entry.cells is None:
         return
+    begun = estimator.__sklearn_is_fitted__()  # asked first: the model may learn meanwhile
     plan = estimator.plan_
     if plan is None:
-        _check_takes(estimator, entry, features)
+        if begun:
+            raise _takes_numbers(entry, features)
         plan = planned(estimator, entry, features)
         check_plan(plan, limits)
         entry.plan = encode(plan.to_dict())
@@ -65,10 +67,8 @@ def _check_lengths(name: str, column: list[Any], most: int) -> None:
             raise Problem(422, "bad_field", words, f"X[{i}]", limit=most)
 
 
-def _check_takes(estimator: Any, entry: Entry, features: list[str] | None) -> None:
-    """Refuse a table for a model that knows its rows as numbers alone."""
-    if not estimator.__sklearn_is_fitted__():
-        return
+def _takes_numbers(entry: Entry, features: list[str] | None) -> Problem:
+    """Return why a model that knows its rows as numbers alone refuses a table."""
     names = features or [f"x{j}" for j in range(len(entry.cells or ()))]
     for name, column in zip(entry.names or names, entry.cells or (), strict=False):
         for i, cell in enumerate(column):
@@ -77,9 +77,10 @@ def _check_takes(estimator: Any, entry: Entry, features: list[str] | None) -> No
                     f"Row {i}, column {name!r}: {cell!r:.60} is not a number, and this model has "
                     "learned numbers alone. A new one finds from its first rows what columns are."
                 )
-                raise Problem(422, "bad_field", words, f"X[{i}][{names.index(name)}]")
+                place = f"[{names.index(name)}]" if name in names else ""
+                return Problem(422, "bad_field", words, f"X[{i}]{place}")
     words = "Rows by name need a model that was made with features=[...], or has learned such."
-    raise Problem(422, "bad_field", words, "X[0]")
+    return Problem(422, "bad_field", words, "X[0]")
 
 
 def planned(estimator: Any, entry: Entry, features: list[str] | None) -> Plan:
@@ -105,7 +106,8 @@ def rows_of(estimator: Any, entry: Entry, features: list[str] | None) -> Any:
         return entry.rows()
     plan = estimator.plan_
     if plan is None:
-        _check_takes(estimator, entry, features)
+        if estimator.__sklearn_is_fitted__():
+            raise _takes_numbers(entry, features)
         known = entry.plan and Plan.from_dict(msgspec.json.decode(entry.plan))
         plan = known or planned(estimator, entry, features)
     _names(entry, plan.names)

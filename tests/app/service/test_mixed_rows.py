@@ -9,7 +9,10 @@ import pytest
 from helpers.flights import flights, named
 from helpers.serving import Client, served
 
-from onkel import Detector, files
+from onkel import Classifier, Detector, Regressor, files
+from onkel.app.service import tables
+from onkel.app.service.bodies import Entry
+from onkel.app.service.limits import Limits
 from onkel.columns import Columns, raw_of
 
 TYPES = {"carrier": "category", "minutes": "number", "when": "time", "late": "boolean"}
@@ -155,6 +158,54 @@ def test_a_model_of_numbers_takes_nothing_else(client):
     assert error["field"] == "X[0][1]"
     assert held(client, "plain") == before
     assert client.ok("GET", "/models/plain")["columns"] is None
+
+
+def test_a_model_of_nameless_numbers_takes_no_names(client):
+    create(client, "nameless")
+    client.ok("POST", "/models/nameless/learn", {"X": [[1.0, 2.0], [2.0, 3.0]]})
+    before = held(client, "nameless")
+    for what in ("learn", "predict"):
+        status, error = client.refused(
+            "POST", f"/models/nameless/{what}", {"X": [{"a": 1.0, "b": 2.0}, {"a": 1.0, "b": "x"}]}
+        )
+        assert (status, error["field"]) == (422, "X[1]"), error
+        assert "column 'b'" in error["message"] and "is not a number" in error["message"]
+    assert held(client, "nameless") == before
+
+
+@pytest.mark.parametrize("kind", [Detector, Classifier, Regressor])
+def test_rows_that_come_while_the_first_ones_are_learned(kind):
+    """Whoever sees that a model has begun sees what its columns are too, whenever they look."""
+    first, seen, labels = flights(9), [], None if kind is Detector else [0, 1, 0, 1, 0, 1, 0, 1, 0]
+    columns = [[row[name] for row in first] for name in first[0]]
+    entry = Entry("learn", 1, names=list(first[0]), cells=columns)
+
+    class Looked(kind):
+        """Rows come whenever an attribute has been set."""
+
+        def __setattr__(self, name, value):
+            super().__setattr__(name, value)
+            if name in ("_learner", "_tally"):
+                tables.check(self, entry, None, Limits())
+                seen.append(name)
+
+    class Asked:
+        """The first rows are learned while others are checked."""
+
+        model = Looked()
+        columns, plan_of = None, model.plan_of
+
+        def __sklearn_is_fitted__(self):
+            begun = self.model.__sklearn_is_fitted__()
+            self.model.partial_fit(first, labels)
+            return begun
+
+        @property
+        def plan_(self):
+            return self.model.plan_
+
+    tables.check(Asked(), entry, None, Limits())
+    assert seen[:2] == ["_tally", "_learner"]
 
 
 PARAMETERS = [
