@@ -196,9 +196,9 @@ def read_file(path: str) -> list[Pair]:
     rows = list(_csv(text)) if as_csv else list(_json_lines(text, path))
     found = []
     for line, row in rows:
-        id, answer = (row.get(name) if isinstance(row, dict) else None for name in ("id", "answer"))
-        if id is None and isinstance(row, dict):
-            id = row.get("alert_id")  # a line of the run's own output, with an answer beside
+        told = row if isinstance(row, dict) else {}
+        own = "alert_id" in told  # a line of the run's own output, whose id is that of --id
+        id, answer = told.get("alert_id" if own else "id"), told.get("answer")
         if isinstance(id, int) and not isinstance(id, bool):
             id = str(id)
         if not isinstance(id, str) or not isinstance(answer, str):

@@ -334,6 +334,8 @@ class Api:
         slot, asked = self._slot(request), request.query_params
         start, count = whole(asked, "start", 0, 10**9), whole(asked, "count", 50, 1000)
         waiting = _truth(asked, "waiting")
+        if "kind" in asked and "key" not in asked:
+            raise Problem(422, "bad_field", "kind says what key is: give key, too.", "key")
         key = key_of(asked) if "key" in asked else None
 
         def call(estimator: Any) -> Any:

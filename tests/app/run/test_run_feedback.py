@@ -347,6 +347,11 @@ def test_many_answers_from_a_file(rng, tmp_path):
     assert run(tmp_path, path, "--nu", 0.03).exit_code == 0
     said = {a["id"]: a["answer"] for a in model_of(tmp_path).alerts_ if a["answer"]}
     assert said == {**dict.fromkeys(ids[:3], "usual"), ids[3]: "fault", ids[4]: "usual"}
+    for own in ({"id": int(ids[0])}, {"id": "pump 7"}):  # a run with --id: each line has that, too
+        line = {**own, "alert_id": ids[5], "answer": "usual"}
+        (tmp_path / "own.jsonl").write_text(json.dumps(line))
+        done = onkel("feedback", tmp_path / "s", "--file", tmp_path / "own.jsonl", "--json")
+        assert [one["id"] for one in json.loads(done.stdout)["put"]] == [ids[5]], done.output
     for text, why in (("{", "is no JSON"), ('{"id": 7}', "needs id and answer"), ("", "no answer")):
         (tmp_path / "c.jsonl").write_text(text)
         done = onkel("feedback", tmp_path / "s", "--file", tmp_path / "c.jsonl")

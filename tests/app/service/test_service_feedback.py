@@ -161,6 +161,8 @@ def test_what_is_refused_changes_nothing(rng, tmp_path):
         assert client.refused("GET", "/models/pump/alerts?count=x")[0] == 422
         assert client.refused("GET", "/models/pump/alerts?waiting=x")[1]["field"] == "waiting"
         assert client.refused("GET", "/models/pump/alerts?key=a")[1]["field"] == "key"
+        assert client.refused("GET", "/models/pump/alerts?kind=number")[1]["field"] == "key"
+        assert client.refused("GET", "/models/pump/alerts?key=1&kind=x")[1]["field"] == "kind"
         client.ok("POST", "/models", {"name": "paper", "kind": "NoveltyDetector"})
         told = send(client, X[:50], "paper")
         assert "alert_id" not in told
