@@ -12,6 +12,10 @@ has ended is the fault's own, for whoever is called: nobody would answer it anot
 - *false incidents*, *false alerts*: as a share of those without answers. *found*: of the
   *stretches* in that half. *by level*: found by a lower level alone that leaves as few false
   incidents, the best such level seen afterwards.
+- *equal recall*: the same at nu = 0.01, 0.015, 0.02, 0.03 and 0.05, and of these the one that
+  leaves fewest false incidents and finds at least as many stretches as nu = 0.01 does without
+  answers; for no answers likewise. Which one that is was seen afterwards, on the streams shown, as
+  somebody sees it who replays (``onkel replay STATE --nu 0.01 --nu 0.02 ...``). A dash: none does.
 - *precision 0.8*: the same with ``Detector(precision=0.8)`` and all answers; *alone*: with nu=None.
   *precision* is the share of answers that were "fault".
 
@@ -59,6 +63,9 @@ DELAY, GAP, WRONG, CHUNK = 100, 20, 0.1, 50
 WAYS: dict[str, dict[str, Any]] = {
     "precision 0.8": {"precision": 0.8}, "precision 0.8 alone": {"nu": None, "precision": 0.8},
 }  # fmt: skip
+NUS = (0.01, 0.015, 0.02, 0.03, 0.05)
+QUIET = ("skab", "faults")
+"""Sets with nothing to halve."""
 TITLE = "Feedback: false incidents by the number of answers"
 
 
@@ -156,11 +163,30 @@ def table(name: str, streams: list[Stream], quick: bool) -> list[dict[str, Any]]
     return rows
 
 
+def equal_recall(name: str, streams: list[Stream], quick: bool) -> list[dict[str, Any]]:
+    """Return, by the number of answers, the best nu that finds as much as no answers do."""
+    lines, wanted, before = [], 0, 0
+    for budget in BUDGETS[::5] if quick else (0, 10, 20, 10**9):
+        word, tried = "all" if budget == BUDGETS[-1] else str(budget), []
+        for nu in NUS[::3] if quick else NUS:
+            runs = [watch(stream, budget, nu=nu) for stream in streams]
+            tried.append({"set": name, "answers": word, "nu": nu, **row_of(name, streams, runs)})
+        if not budget:
+            wanted, before = tried[0]["found"], tried[0]["incidents"]
+        enough = [row for row in tried if row["found"] >= wanted]
+        best = min(enough, key=lambda row: row["incidents"], default=None)
+        line = best or {"set": name, "answers": word}
+        left = best["incidents"] / before if best and before else None
+        keys = ("set", "answers", "nu", "given", "incidents", "found", "stretches")
+        lines.append({key: line.get(key) for key in keys} | {"false incidents": left})
+    return lines
+
+
 def run(quick: bool, data: Path | None) -> Study:
     """Answer alerts on all sets."""
     study = Study(TITLE, (__doc__ or "").split("\n\n", 1)[1])
     for half, words in ((sets.SHOWN, "shown"), (sets.CHOOSE, "the half it was settled on")):
-        lines = []
+        lines, equal = [], []
         for name in SETS if half == sets.SHOWN or not quick else ():
             streams = [s for s in sets.load(name, data, quick) if quick or s.half == half]
             if name == "tables":
@@ -170,8 +196,13 @@ def run(quick: bool, data: Path | None) -> Study:
                 print(
                     harness.table(lines[-len(BUDGETS) - len(WAYS) :] if not quick else lines[-4:])
                 )
+                if half == sets.SHOWN and name not in QUIET:
+                    equal += equal_recall(name, streams, quick)
+                    print(harness.table(equal))
         if lines:
             study.tables.append((f"False incidents and stretches found, {words}", lines))
+            if equal:
+                study.tables.append(("The best ν that finds as many stretches, shown", equal))
             study.figures.append(
                 (f"False incidents left by the answers given, {words}", _figure(lines))
             )
