@@ -89,6 +89,14 @@ def test_a_number_in_a_gap_is_told_inside_of_it(value, gap):
     assert GAP.search(words) and not false_in(words)
 
 
+def test_what_is_0_is_told(rng):
+    """That of a score, too: log p of what comes always."""
+    why = Detector(nu=0.05, warmup=100).fit(rng.normal(size=(400, 2))).explain([4.0, 4.0])
+    made = replace(why, agreed=0.0, pattern=None).to_dict()
+    assert made["agreed"] == 0.0 and not {"pattern", "members", "precedent"} & set(made)
+    assert "agreed" not in replace(why, agreed=None).to_dict()
+
+
 def test_one_number_that_explains_nothing_is_no_reason():
     """By hand: half the way would be to -6, and all that the number does is to -9.5."""
     rows = np.random.default_rng(0).normal(size=(400, 2))
