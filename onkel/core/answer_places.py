@@ -35,6 +35,7 @@ def place_of(seen: Array, frame: Array, tied: bool) -> tuple[Array, Array]:
     far = np.nan_to_num(np.abs(seen - center)) / FURTHEST  # beyond it a spread is of no use
     safe = np.where(there, np.maximum(spread, far), np.inf)
     z = np.nan_to_num(np.where(there, (seen - center) / safe, 0.0))
+    z = np.clip(z, -FURTHEST, FURTHEST)  # a quotient of both may be rounded beyond it
     out = np.abs(z).max(axis=1, initial=0.0) >= STANDS_OUT
     compared = out if out.any() else there.any(axis=1)
     raw = np.where(there, z * z + EVEN, 0.0)

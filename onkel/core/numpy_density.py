@@ -377,7 +377,7 @@ class Machine(Metric):
             self.admit(x, step, weight, ready, False)
             if not self.whole[Count.ALARMED]:
                 self.take_calm(x, step)
-        self.whole[Count.ALARMED] = alert
+        self.whole[Count.ALARMED] = alert or fault  # in a warm-up a fault raises no alert
         self.advance(x)
         self.learn_late()
         self.release()

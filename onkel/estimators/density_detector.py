@@ -233,7 +233,7 @@ class Detector(JudgesOnDevice, BaseDetector):
             rarity = tally.partly_followed(X, learning) if np.any(learning) else tally.rarity(X)
         if X.plan.plain:
             values = slice(0, len(X.plan.counted))
-            rarity[:, values] = np.maximum(rarity[:, values] + np.log(self._rate()), 0.0)
+            rarity[:, values] = np.maximum(rarity[:, values] - self._usual_rarity(), 0.0)
         return np.hstack([rarity, X.X[:, X.plan.plain]])
 
     def _count(self, X: Any, learned: Any) -> None:
@@ -319,8 +319,13 @@ class Detector(JudgesOnDevice, BaseDetector):
     def _cut(self, plan: columns.Plan) -> Array:
         """Return what is taken off of how rare each value is, by column."""
         cut = np.zeros(len(plan.counted) + len(plan.texts) + len(plan.of("time")))
-        cut[: len(plan.counted)] = -np.log(self._rate()) if plan.plain else 0.0
+        cut[: len(plan.counted)] = self._usual_rarity() if plan.plain else 0.0
         return cut
+
+    def _usual_rarity(self) -> float:
+        """Return how rare a value may be and be usual: by the nu that the model began with."""
+        learner = self.__dict__.get("_learner")
+        return float(-np.log(self._rate() if learner is None else learner.plan.nu))
 
     def _precedent(self, x: Any, row: Any) -> Precedent | None:
         learner: Any = self._fitted()

@@ -200,7 +200,7 @@ def is_told(*values: float) -> bool:
 
 def beside_gap(value: float, gap: Range) -> tuple[str, str]:
     """Return a value and the gap about it in words; the value's digits lie inside of it."""
-    for digits in range(3, 10):
+    for digits in range(3, 18):
         words = [f"{v:.{digits}g}" for v in (value, *gap)]
         if float(words[1]) < float(words[0]) < float(words[2]):
             break

@@ -125,7 +125,7 @@ class Explanation:
         """Return everything as plain lists, dicts, numbers and strings (ready for JSON)."""
         found = {"kind": self.kind, **asdict(self), "sentence": self.sentence}
         for name in ("members", "pattern", "agreed", "precedent"):
-            if not found.get(name, True):
+            if name in found and found[name] in (None, ()):  # what is 0 is told
                 del found[name]
         return _plain(found)
 

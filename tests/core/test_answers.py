@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -201,6 +202,23 @@ def test_what_was_a_fault_stays_one_however_often_it_returns(rng):
     assert counts[0] == 1.0 and counts[1] < 0.2
     size_of = np.abs(model.state.raw[0, : SMALL.terms, 1]).max()
     assert size_of < 8  # nothing of it was learned
+
+
+def test_a_fault_is_not_learned_during_a_warm_up_either(rng, use):
+    """Nor is the step back from it: whether rows are tied to those before is told by others."""
+    plan = replace(SMALL, warmup=10**6)
+    told, number = watched(rng)
+    told.answer(number, "fault")
+    X = rng.normal(size=(300, 3))
+    X[100:200:2] = [0.0, 12.0, 0.0]
+    for which in CORES:
+        use(which)
+        model = Densities(plan, 3, np.float64, "error", None, 1e4)
+        model.answers = model.answers.joined([told.answers], [0, 0], 0)
+        core_run(model, X)
+        assert model.count(Count.CALM) == 300 - 2 * 50
+        assert model.state.raw[0, : SMALL.terms, 1].max() < 8
+        assert model.state.calm[1:3, 1].max() < 8
 
 
 def test_a_fault_that_was_learned_is_taken_out(rng, use):

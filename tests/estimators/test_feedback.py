@@ -111,6 +111,17 @@ def test_files_copies_and_pickles_hold_it(rng, precision, tmp_path):
         assert bits(other) == bits(det)
 
 
+@pytest.mark.parametrize("answer", ["usual", "fault"])
+def test_files_hold_answers_to_what_is_as_far_away_as_can_be(answer):
+    """In spreads it is a million; as a quotient of both it may be rounded beyond."""
+    for seed in range(12):
+        far = 1e6 * 10.0 ** np.random.default_rng(seed).uniform(0, 60)
+        det = Detector(**SMALL).partial_fit(np.random.default_rng(seed).normal(size=(300, 2)))
+        det.partial_fit([[far, -far]]).feedback("300", answer)
+        assert np.abs(det._learner.answers.places[:, 2]).max() <= 1e6
+        assert bits(files.loads(bits(det))) == bits(det)
+
+
 def test_a_ring_that_is_full_forgets_its_oldest(rng, tmp_path):
     det = Detector(**SMALL, alerts_kept=5)
     X = rng.normal(size=(900, 2))

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers.reasons import false_in
+from helpers.reasons import GAP, false_in
 from helpers.sizes import size
 
 from onkel import Detector, NoveltyDetector
+from onkel.explain.causes import beside_gap
 
 WHOLE = "it is the row as a whole"
 
@@ -75,6 +76,25 @@ def test_alerts_of_numbers(seed):
         why = det.explain(x)
         if why.alert:
             check(why)
+
+
+@pytest.mark.parametrize(
+    ("value", "gap"),
+    [(1700000000.5, (1700000000.0, 1700000001.0)), (12345678.91, (12345678.9, 12345679.0)),
+     (1 + 1e-10, (1.0, 1 + 3e-10)), (-1e-20, (-3e-20, 0.0)), (np.nextafter(1, 2), (1.0, 1.1))],
+)  # fmt: skip
+def test_a_number_in_a_gap_is_told_inside_of_it(value, gap):
+    shown, hole = beside_gap(value, gap)
+    words = f"mostly through a {shown}, where no row kept lies {hole}"
+    assert GAP.search(words) and not false_in(words)
+
+
+def test_what_is_0_is_told(rng):
+    """That of a score, too: log p of what comes always."""
+    why = Detector(nu=0.05, warmup=100).fit(rng.normal(size=(400, 2))).explain([4.0, 4.0])
+    made = replace(why, agreed=0.0, pattern=None).to_dict()
+    assert made["agreed"] == 0.0 and not {"pattern", "members", "precedent"} & set(made)
+    assert "agreed" not in replace(why, agreed=None).to_dict()
 
 
 def test_one_number_that_explains_nothing_is_no_reason():

@@ -56,6 +56,27 @@ def test_a_file_brings_back_the_model_that_there_was(begun, since, rng):
     assert files.dumps(loaded.set_params(**whole.get_params())) == files.dumps(whole)
 
 
+def test_values_of_a_table_stay_as_rare_as_they_were(rng):
+    """Beside numbers they count by the rate that the model began with, whatever is set since."""
+    names = ["x", "y", *(f"seldom {i}" for i in range(30))]
+    kinds = rng.choice(names, 1500, p=[0.6, 0.34] + 30 * [0.002])
+    rows = [
+        {"a": a, "kind": str(kind)} for a, kind in zip(rng.normal(size=1500), kinds, strict=True)
+    ]
+    whole = Detector(nu=0.05).partial_fit(rows[:1000])
+    before = files.dumps(whole)
+    for since in ({"nu": 1e-3}, {"nu": None, "precision": 0.9}):
+        model = files.loads(before)
+        set_ = files.loads(before).set_params(**since)
+        for each in (model, set_, loaded := files.loads(files.dumps(set_))):
+            each.said = [each.predict_then_learn(rows[1000:], output="judgement"), answered(each)]
+        for each in (set_, loaded):
+            np.testing.assert_array_equal(each.said[0], model.said[0])
+            assert fingerprint(each._learner.dump()) == fingerprint(model._learner.dump())
+        assert files.dumps(set_.set_params(**whole.get_params())) == files.dumps(model)
+    assert files.dumps(whole) == before
+
+
 def test_what_is_set_counts_from_the_next_fit(rng):
     X = rows_of(rng)
     set_ = Detector(**SMALL, precision=0.8).fit(X)

@@ -19,6 +19,7 @@ from onkel import (
     merge,
     rules,
 )
+from onkel.core.density_table import Count
 
 pd = pytest.importorskip("pandas", reason="needs pandas")
 from helpers.spark_rows import AB, CASES, learn_rows, rows, scores  # noqa: E402
@@ -56,6 +57,25 @@ def test_young_detectors_of_one_start(rng):
     whole = merge(parts, start=start)
     assert whole.t_ == 300
     assert np.isfinite(whole.partial_fit(X).score_samples(X)).all()
+
+
+@pytest.mark.parametrize(("before", "after"), [(10, 0), (15, 3), (200, 0), (200, 100)])
+def test_young_detectors_of_one_start_hold_no_more_than_came(before, after, rng):
+    X = rng.normal(size=(before + 3 * after, 2))
+    start = Detector().partial_fit(X[:before])
+    rest = [X[before + i * after :][:after] for i in range(3)]
+    parts = [learned_by(copy.deepcopy(start), more) for more in rest]
+    whole = merge(parts, start=start)
+    assert whole.t_ == len(X)
+    for kept in (Count.SIZE, Count.LATE_SIZE, Count.HISTORY):
+        assert whole._learner.count(kept) <= len(X)
+    loaded = files.loads(files.dumps(whole))
+    for model in (whole, loaded):
+        assert np.isfinite(model.partial_fit(rng.normal(size=(50, 2))).score_samples(X)).all()
+
+
+def learned_by(model: Any, X: Any) -> Any:
+    return model.partial_fit(X) if len(X) else model
 
 
 @pytest.mark.parametrize("case", sorted({*CASES} - {"classifier, by age", "mixture"}))

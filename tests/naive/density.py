@@ -316,7 +316,7 @@ class Detector:
             self.admit(x, step, weight, False)
             if not self.alarmed:
                 self.take_calm(x, step)
-        self.alarmed = alert
+        self.alarmed = alert or fault
         self.advance(x, mean)
         self.release()
         self.refresh()

@@ -481,8 +481,9 @@ struct Machine : Metric {
       hold(x, weight, gross ? joined : NAN);
     else
       admit(x, step.data(), weight, known, false);
-    if (!alert && !whole(onkel::kCountAlarmed)) take_calm(x, step.data());
-    whole(onkel::kCountAlarmed) = alert;
+    const bool alarmed = alert || fault;  // during a warm-up a fault raises no alert
+    if (!alarmed && !whole(onkel::kCountAlarmed)) take_calm(x, step.data());
+    whole(onkel::kCountAlarmed) = alarmed;
     advance(x);
     learn_late();
     release();

@@ -74,14 +74,19 @@ def _counts(
 
 
 def _samples(state: DensityState, states: list[DensityState], share: Array, plan: Any) -> None:
-    """Draw terms and remembered scores from all, evenly within each."""
+    """Draw terms and remembered scores from all, evenly within each: no more than rows came.
+
+    Of models of one start each holds what that had kept.
+    """
     n = state.whole
-    taken = _drawn([int(s.whole[Count.SIZE]) for s in states], share, plan.terms)
+    rows = int(n[Count.T])
+    taken = _drawn([int(s.whole[Count.SIZE]) for s in states], share, min(plan.terms, rows))
     raw = [s.raw[:, i] for s, i in zip(states, taken, strict=True)]
     marks = [s.marks[i] for s, i in zip(states, taken, strict=True)]
-    late = _drawn([int(s.whole[Count.LATE_SIZE]) for s in states], share, plan.late_terms)
+    there = [int(s.whole[Count.LATE_SIZE]) for s in states]
+    late = _drawn(there, share, min(plan.late_terms, rows))
     late_raw = [s.late_raw[i] for s, i in zip(states, late, strict=True)]
-    told = _drawn([int(s.whole[Count.HISTORY]) for s in states], share, plan.history)
+    told = _drawn([int(s.whole[Count.HISTORY]) for s in states], share, min(plan.history, rows))
     history = np.concatenate([s.history[i] for s, i in zip(states, told, strict=True)])
     n[Count.SIZE], n[Count.LATE_SIZE] = sum(map(len, taken)), sum(map(len, late))
     n[Count.HISTORY] = len(history)
