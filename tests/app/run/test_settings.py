@@ -31,6 +31,12 @@ def test_settings_may_be_written_as_in_toml(rows, tmp_path) -> None:
     assert len(json_lines(tmp_path / "out")) == 600
 
 
+@pytest.mark.parametrize("more", [["--window", 0], ["--rate", -1]])
+def test_a_refusal_names_the_option(rows, more) -> None:
+    done = onkel("detect", rows, *more)
+    assert done.exit_code == 2 and f"onkel: {more[0]} must be" in done.stderr, done.output
+
+
 def test_options_that_do_not_go_together(rows) -> None:
     done = onkel("detect", rows, "--kernel", "linear", "--gamma", 3)
     assert done.exit_code == 2 and "--gamma does not go with Linear" in done.stderr
