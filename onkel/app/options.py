@@ -292,7 +292,7 @@ detect_options: list[Wrap] = [
             help="--model kernel: whether alerts are learned, and so become usual."),
     _option(MODEL, "--warmup", type=click.IntRange(0), metavar="ROWS",
             help="So many rows are learned before the first alert: 200 and 10 for each column by "
-            "default (--model kernel: 0)."),
+            "default, 5/nu at least where columns are no numbers (--model kernel: 0)."),
     _option(MODEL, "--recent", type=click.IntRange(1), default=1000, show_default=True,
             metavar="ROWS", help="Ranks are taken among so many scores."),
     _option(OUTPUT, "--incidents", type=Named(dir_okay=False), metavar="FILE",
@@ -400,7 +400,8 @@ notify_options: list[Wrap] = [
             show_default=True, metavar="SECONDS",
             help="For one attempt; a command is killed then."),
     _option(NOTIFY, "--notify-wait", type=click.FloatRange(0), default=5.0, show_default=True,
-            metavar="SECONDS", help="At the end, for so long without a delivery."),
+            metavar="SECONDS", help="At the end, wait for deliveries until none came for so long; "
+            "a command that still runs is killed then."),
 ]  # fmt: skip
 
 _LIMITS: dict[str, tuple[type, str]] = {

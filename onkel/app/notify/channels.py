@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -27,6 +27,8 @@ SAID = 200
 """Bytes of an answer that are read, for the words about it."""
 LONGEST_WAIT = 3600.0
 """Seconds that a receiver may ask for (Retry-After)."""
+AT_THE_END = "not done at the end, and killed"
+"""What is said of a program that hangs where nobody waits for it any more."""
 
 
 class Failed(Exception):
@@ -46,6 +48,9 @@ class Channel(Protocol):
 
     def send(self, message: Message) -> None:
         """Bring a message there, or raise Failed or Refused."""
+
+    def stop(self) -> None:
+        """Leave nothing running behind: no more will be sent."""
 
     def __str__(self) -> str:
         """Return where it goes, without what is secret."""
@@ -138,6 +143,9 @@ class Webhook:
         finally:
             line.close()
 
+    def stop(self) -> None:
+        """Do nothing: a request that is on its way ends with its thread."""
+
     def _line(self) -> http.client.HTTPConnection:
         host = self.parts.hostname or ""
         if self.parts.scheme == "http":
@@ -211,6 +219,37 @@ def _words(error: Exception) -> str:
 # -- commands ----------------------------------------------------------------------------------
 
 
+class _Running:
+    """The process that was started for a message, if one runs; none is, once it is stopped."""
+
+    def __init__(self) -> None:
+        self.stopped = False
+        self._process: subprocess.Popen[bytes] | None = None
+        self._guard = threading.Lock()
+
+    def start(self, start: Callable[[], subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
+        """Start a process, unless it is too late."""
+        with self._guard:
+            if self.stopped:
+                raise Failed(AT_THE_END)
+            self._process = start()
+            return self._process
+
+    def end(self) -> None:
+        """End the process, with its group."""
+        with self._guard:
+            process, self._process = self._process, None
+        if process is not None:
+            _kill(process)
+
+    def stop(self) -> None:
+        """End the process, and let no other begin; its thread may still wait for it."""
+        with self._guard:
+            self.stopped = True
+            if self._process is not None:
+                _kill_group(self._process)
+
+
 @dataclass(frozen=True)
 class Command:
     """A program of the user's, started for each message: JSON to its standard input.
@@ -228,6 +267,7 @@ class Command:
     words: tuple[str, ...]
     form: str = "json"
     timeout: float = 10.0
+    _running: _Running = field(default_factory=_Running, init=False, repr=False, compare=False)
 
     def __str__(self) -> str:
         return self.words[0]
@@ -235,10 +275,7 @@ class Command:
     def send(self, message: Message) -> None:
         """Run the program; anything but exit code 0 is a failure."""
         try:
-            process = subprocess.Popen(
-                self.words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, **_error_output(),
-                env={**os.environ, **variables(message)}, start_new_session=True,
-            )  # fmt: skip
+            process = self._running.start(lambda: self._started(message))
         except (OSError, ValueError) as error:
             raise Failed(f"cannot be started: {_words(error)}") from None
         try:
@@ -248,9 +285,20 @@ class Command:
         except OSError as error:
             raise Failed(_words(error)) from None
         finally:
-            _kill(process)
+            self._running.end()
         if process.returncode:
-            raise Failed(f"ended with {_ended(process.returncode)}")
+            late = self._running.stopped and process.returncode == -signal.SIGKILL
+            raise Failed(AT_THE_END if late else f"ended with {_ended(process.returncode)}")
+
+    def _started(self, message: Message) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            self.words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, **_error_output(),
+            env={**os.environ, **variables(message)}, start_new_session=True,
+        )  # fmt: skip
+
+    def stop(self) -> None:
+        """Kill the program if it runs, with all that it has started in its process group."""
+        self._running.stop()
 
 
 def _error_output() -> dict[str, Any]:
@@ -260,13 +308,17 @@ def _error_output() -> dict[str, Any]:
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """End a process that has not ended, and its group; then forget it."""
-    if process.poll() is None:
-        with contextlib.suppress(OSError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    _kill_group(process)
+    process.wait()
     if process.stdin is not None:
         with contextlib.suppress(OSError):  # what it did not read is of no use any more
             process.stdin.close()
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def _ended(code: int) -> str:

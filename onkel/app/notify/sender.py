@@ -110,9 +110,10 @@ class Sender(threading.Thread):
         self._wake.set()
 
     def stop(self) -> None:
-        """End after the attempt that is being made; who asks does not wait for it."""
+        """End with the attempt that is being made; a program is killed. Who asks does not wait."""
         self._ending.set()
         self._wake.set()
+        self.channel.stop()
 
     def run(self) -> None:
         """Deliver until stopped."""

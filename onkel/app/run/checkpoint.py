@@ -17,6 +17,7 @@ from typing import Any
 from onkel.app.disk import InUse, holds, lock_folder, private_folder
 from onkel.app.errors import OutputProblem, StateProblem
 from onkel.app.notify.messages import Message
+from onkel.app.run.differing import differences
 from onkel.app.run.fleets import NOTE, model_of_record
 from onkel.app.run.ledger import OUTBOX, Checkpoint, Kept, Ledger
 from onkel.app.run.outputs import check_written, is_gone
@@ -134,11 +135,13 @@ class State:
             self.note("settings", settings)
             return
         given = json.loads(json.dumps(settings))
-        names = [n for n in {**known, **given} if known.get(n) != given.get(n)]
-        if names:
-            told = "; ".join(
-                f"{n} was {known.get(n)!r}, is {given.get(n)!r}" for n in sorted(names)
+        if known["task"] != given["task"]:
+            raise StateProblem(
+                f"{self.folder} belongs to a run of onkel {known['task']}, and this is onkel "
+                f"{given['task']}. Give this run a --state of its own."
             )
+        told = differences(known, given)
+        if told:
             raise StateProblem(
                 f"{self.folder} belongs to a run with other settings: {told}. Use those, or give "
                 "this run a --state of its own."

@@ -38,6 +38,8 @@ _OWN = {
     "LinearRegressor": ("loss", "rule"),
 }  # fmt: skip
 """What each class takes as it is given here."""
+_CALLED = {"terms": "--window", "learning_rate": "--rate"}
+"""Options whose parameters have other names."""
 NO_RATE = "none"
 """--nu: no promised rate of alerts, a promised precision alone."""
 _FEEDBACK = {
@@ -210,7 +212,7 @@ class RunSettings:
                 self._set_loss(model)
             model.check_params()
         except ValueError as error:
-            raise UsageProblem(str(error)) from None
+            raise UsageProblem(_by_option(str(error))) from None
         return model
 
     def _check_kind(self) -> None:
@@ -280,6 +282,19 @@ class RunSettings:
             model.loss = kind(nu=self.nu)
         except TypeError:
             raise UsageProblem(f"--nu: the loss {kind.__name__} has none.") from None
+
+
+def _by_option(words: str) -> str:
+    """Return the words of a refusal, with an option where a parameter is called otherwise.
+
+    Examples
+    --------
+    >>> _by_option("Window: terms must be a whole number; got 0.")
+    '--window must be a whole number; got 0.'
+    """
+    name, must, rest = words.partition(" must be ")
+    option = _CALLED.get(name.rpartition(": ")[2])
+    return words if option is None else f"{option}{must}{rest}"
 
 
 def memory_of(text: str | float | None) -> float | str | None:

@@ -38,11 +38,18 @@ STEP = 1000
 LONGEST_GAP = 10**9
 
 
-def check(model: Any, settings: Sequence[dict[str, Any]], gap: int | str) -> None:
-    """Refuse, by its field, what cannot be compared."""
+def check_alerts(model: Any) -> None:
+    """Refuse a model that has no alerts."""
     if model.task != "novelty":
-        words = f"A replay compares alerts; this model is for {model.task}."
+        words = (
+            f"This model is for {model.task}: it has no alerts. A replay compares alerts, and only "
+            "detectors have such."
+        )
         raise Problem(409, "no_alerts", words)
+
+
+def check(settings: Sequence[dict[str, Any]], gap: int | str) -> None:
+    """Refuse, by its field, what cannot be compared."""
     span = None if isinstance(gap, int) else seconds(gap)
     if span is None and not (isinstance(gap, int) and 0 <= gap <= LONGEST_GAP):
         words = (
@@ -135,7 +142,7 @@ class Trial:
     ) -> Trial:  # fmt: skip
         """Return what is to be run, or refuse it by its field."""
         model, names = slot.estimator, slot.spec.features
-        check(model, settings, gap)
+        check(settings, gap)
         if isinstance(gap, str) and entry.time is None:
             words = f"gap is a time span ({gap[:80]}), so that rows need time; or give rows."
             raise Problem(422, "bad_field", words, "gap")

@@ -86,6 +86,10 @@ class Engine:
             )
             start = Start(self.keeper, self._apply, self.pool)
             start.run()
+            if self.notices is not None:
+                known = [(slot.spec, slot.incidents) for slot in self.models.in_use()]
+                open_ = [(spec, found) for spec, found in known if found is not None]
+                self.notices.catch_up(self.state.log.next, open_)
         except BaseException:
             self.pool.shutdown()
             if self.notices is not None:

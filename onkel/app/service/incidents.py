@@ -104,6 +104,10 @@ class ModelIncidents:
         """Return the incidents that are known, those first that are open, as a page shows them."""
         return [] if self.grouping is None else self.grouping.known()
 
+    def going_on(self) -> list[dict[str, Any]]:
+        """Return what is told of those that are open to who hears of them for the first time."""
+        return [] if self.grouping is None else self.grouping.going_on()
+
     def unfinished(self) -> list[dict[str, Any]]:
         """Return what is told of those that are open where the model goes."""
         return [] if self.grouping is None else self.grouping.unfinished()

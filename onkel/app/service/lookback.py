@@ -179,7 +179,7 @@ class Lookback:
     def run(self, now: Standing, ended: Callable[[], bool]) -> dict[str, Any]:
         """Return what each setting makes of the rows, or a refusal; `ended`: nobody waits."""
         model, asked = self.slot.estimator, self.asked
-        comparing.check(model, asked.settings, asked.gap)
+        comparing.check(asked.settings, asked.gap)
         since, keys = since_of(asked.since), self._keys()
         every = comparing.models_of(model, asked.settings, self.limits)
         watch = Watch(self.limits.replay_seconds, ended)

@@ -16,7 +16,7 @@ import threading
 import time
 import uuid
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from onkel.app import disk
 from onkel.app.notify import outbox
 from onkel.app.notify.messages import (
+    INCIDENT,
     Message,
     alert_of,
     features_of,
@@ -39,7 +40,7 @@ from onkel.app.notify.settings import Delivery
 from onkel.app.run.incidents import Happened
 from onkel.app.service import fleets, tables
 from onkel.app.service.bodies import Entry
-from onkel.app.service.incidents import places_of
+from onkel.app.service.incidents import ModelIncidents, places_of
 from onkel.app.service.slots import Spec
 from onkel.inputs import weights_of
 from onkel.judge import Answer, Marks, briefly
@@ -77,6 +78,9 @@ class Notices:
         self._noted = dict(self._db.execute("SELECT name, value FROM meta"))
         self._taken = dict(self._db.execute("SELECT model, position FROM taken"))
         self._since = int(self._noted["since"]) if "since" in self._noted else None
+        self._hears = {target: int(value) for target, value in _named(self._noted, "hears")}
+        """From which record on each target hears of incidents: those open there were told to it."""
+        self._writing = threading.Lock()
         self._pending: list[Batch] = []
         self._wake, self._closing = threading.Condition(), False
         self._leaving: list[Future[None]] = []
@@ -92,6 +96,24 @@ class Notices:
             self._since = position
         self._writer.start()
         self.office.start()
+
+    def catch_up(self, position: int, going_on: Iterable[tuple[Spec, ModelIncidents]]) -> None:
+        """Tell of the incidents that are open to who begins to hear of such, from this record on.
+
+        Called once, when all models are there and before anything is learned.
+        """
+        hearing = [*self._targets] if self._delivery.incidents else []
+        new = [target for target in hearing if target not in self._hears]
+        found = [m for spec, known in going_on for m in self._told(spec, known.going_on())]
+        with self._writing:
+            with _changing(self._db):
+                for target in set(self._hears).difference(hearing):
+                    self._db.execute("DELETE FROM meta WHERE name = ?", (f"hears {target}",))
+                for target in new:
+                    self._put(target, found)
+                    self._note(f"hears {target}", str(position))
+            self._hears = {target: self._hears.get(target, position) for target in hearing}
+        self.office.wake()
 
     # -- taking --------------------------------------------------------------------------------
 
@@ -121,6 +143,9 @@ class Notices:
         """Return the messages of what a record has done to incidents, if they are wanted."""
         if not self._delivery.incidents or self._has(spec.id, position):
             return []
+        return self._told(spec, told)
+
+    def _told(self, spec: Spec, told: list[dict[str, Any]]) -> list[Message]:
         now = time.time()
         return [
             incident_of(self._run, spec.name, f"{spec.id} {one['incident']}", now, one)
@@ -197,19 +222,28 @@ class Notices:
             self.office.wake()
 
     def _write(self, batches: list[Batch]) -> None:
-        messages = [message for _, _, some in batches for message in some]
         taken = {model: position for model, position, _ in batches}
-        made = self._made()
-        with _changing(self._db):
+        with self._writing, _changing(self._db):
             for target in self._targets:
-                outbox.put(self._db, target, made.get(target, 0), messages)
-                self._note(f"made {target}", str(made.get(target, 0) + len(messages)))
+                self._put(target, self._wanted(target, batches))
             rows = [*taken.items()]
             self._db.executemany("INSERT OR REPLACE INTO taken VALUES (?, ?)", rows)
         self._taken |= taken
 
-    def _made(self) -> dict[str, int]:
-        return _made(self._db)
+    def _wanted(self, target: str, batches: list[Batch]) -> list[Message]:
+        """Return the messages for a target: of incidents, those since it hears of such."""
+        since = self._hears.get(target)
+        return [
+            message
+            for _, position, some in batches
+            for message in some
+            if message.kind != INCIDENT or (since is not None and position >= since)
+        ]
+
+    def _put(self, target: str, messages: list[Message]) -> None:
+        last = _made(self._db).get(target, 0)
+        outbox.put(self._db, target, last, messages)
+        self._note(f"made {target}", str(last + len(messages)))
 
     def _note(self, name: str, value: str) -> None:
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
@@ -269,7 +303,7 @@ def off(folder: Path) -> None:
     db = _opened(folder / NAME)
     try:
         with _changing(db):
-            db.execute("DELETE FROM meta WHERE name = 'since'")
+            db.execute("DELETE FROM meta WHERE name = 'since' OR name LIKE 'hears %'")
             db.execute("DELETE FROM taken")
         for target, count in outbox.waiting(db).items():
             _LOG.warning("%d messages of an earlier start wait for the %s", count, target)
@@ -379,8 +413,20 @@ def _prepared(db: sqlite3.Connection) -> str:
 
 def _made(db: sqlite3.Connection) -> dict[str, int]:
     """Return how many messages were written, by target."""
-    found = db.execute("SELECT name, value FROM meta WHERE name LIKE 'made %'")
-    return {name.removeprefix("made "): int(value) for name, value in found}
+    noted = dict(db.execute("SELECT name, value FROM meta"))
+    return {target: int(value) for target, value in _named(noted, "made")}
+
+
+def _named(noted: dict[str, str], what: str) -> list[tuple[str, str]]:
+    """Return what is noted of each target.
+
+    Examples
+    --------
+    >>> _named({"made webhook": "7", "run": "f00"}, "made")
+    [('webhook', '7')]
+    """
+    parts = [(*name.partition(" "), value) for name, value in noted.items()]
+    return [(target, value) for first, _, target, value in parts if first == what and target]
 
 
 def _checksum(db: sqlite3.Connection, noted: dict[str, str]) -> str:

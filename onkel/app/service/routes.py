@@ -245,6 +245,7 @@ class Api:
         slot = self._slot(request)
         body = await self._body(request)
         _need_json(request)
+        comparing.check_alerts(slot.estimator)  # first: whatever else is amiss, it has none
         if self._replaying.locked():
             raise busy("busy", "Another replay is being made; one is, at a time.")
         async with self._replaying:

@@ -52,6 +52,9 @@ class Scripted:
             raise what
         self.taken.append(message.facts["row"])
 
+    def stop(self) -> None:
+        pass
+
 
 def sent(channel, count=5, give_up=1e9, clock=None, bury=None):
     queue = MemoryQueue()
@@ -261,6 +264,25 @@ def test_a_command_that_fails_or_hangs_is_tried_again(tmp_path) -> None:
     mark = tmp_path / "late"
     with pytest.raises(Failed, match="killed"):
         Command(("sh", "-c", f"(sleep 1.5; touch {mark}) & wait"), timeout=0.3).send(messages(1)[0])
+    time.sleep(1.8)
+    assert not mark.exists()  # its children went with it
+
+
+def test_a_command_that_hangs_is_killed_where_its_sender_ends(tmp_path) -> None:
+    mark, script = tmp_path / "late", "touch {0}.begun; (sleep 1.5; touch {0}) & wait"
+    queue = MemoryQueue()
+    queue.put(messages(2))
+    command = Command(("sh", "-c", script.format(mark)), timeout=50.0)
+    sender = Sender("command", queue, command, 1e9)
+    sender.start()
+    until((tmp_path / "late.begun").exists)
+    begun = time.monotonic()
+    sender.stop()
+    sender.join()
+    assert time.monotonic() - begun < 1.0
+    assert queue.waiting() == 2 and sender.tally.trouble == "not done at the end, and killed"
+    with pytest.raises(Failed, match="at the end"):  # and none is started later
+        command.send(messages(1)[0])
     time.sleep(1.8)
     assert not mark.exists()  # its children went with it
 

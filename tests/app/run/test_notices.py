@@ -244,9 +244,10 @@ def test_learning_does_not_wait_for_a_command_that_hangs(stream, tmp_path) -> No
     mark = tmp_path / "started"
     script = f"sh -c 'touch {mark}; exec sleep 50'"
     words = words_of(stream, tmp_path, "--block", 64, "--notify-command", script, "--notify-wait",
-                     1, "--notify-timeout", 3, "--json")  # fmt: skip
+                     1, "--notify-timeout", 50, "--json")  # fmt: skip
     done = onkel(*words)
     assert done.exit_code == 7 and mark.exists()
+    assert "alerts were not delivered (the last attempt: not done at the end, and" in done.stderr
     told = json.loads(done.stdout)
     assert told["rows"] == 3000 and told["deliveries"]["command"]["waiting"] == told["alerts"]
 

@@ -208,7 +208,7 @@ def test_what_is_asked_wrongly_is_refused(rows, tmp_path) -> None:
     ]
     assert onkel(*state).exit_code == 0
     done = onkel(*state, "--incident-gap", 5)
-    assert done.exit_code == 4 and "incident_gap was '20', is '5'" in done.output
+    assert done.exit_code == 4 and "--incident-gap was 20, is 5" in done.output
 
 
 # -- what a report draws -----------------------------------------------------------------------

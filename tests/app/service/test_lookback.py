@@ -603,6 +603,11 @@ def test_without_an_archive_the_option_is_named(tmp_path) -> None:
         one.client.ok("POST", "/models", {"name": "d", "task": "novelty"})
         status, error = one.client.refused("POST", "/models/d/replay", {"since": "30d"})
         assert (status, error["code"]) == (409, "no_archive") and "--archive" in error["message"]
+        for task in ("classification", "regression"):  # an archive would not help
+            one.client.ok("POST", "/models", {"name": task, "task": task})
+            status, error = one.client.refused("POST", f"/models/{task}/replay", {"since": "30d"})
+            assert (status, error["code"]) == (409, "no_alerts")
+            assert "only detectors" in error["message"]
 
 
 @pytest.fixture(scope="module")

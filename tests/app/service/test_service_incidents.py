@@ -527,3 +527,33 @@ def test_a_snapshot_waits_for_a_model_that_goes(tmp_path, rng, stream, monkeypat
         ((count,),) = made.fetchall()
         engine.close()
     assert int(count) == len(receiver.bodies) and receiver.bodies[-1]["state"] == "unfinished"
+
+
+@pytest.mark.parametrize("kind", ["plain", "keyed"])
+def test_who_begins_to_hear_is_told_of_those_that_are_open(tmp_path, stream, kind) -> None:
+    """Once, before all that comes; and of no end of what it was not told to be open."""
+    ends, hears, folder = [1008, 1010, 1012, ROWS], [None, "alerts", *["incidents"] * 2], "0"
+    with Receiver() as receiver:
+        told_of = lambda: [b for b in receiver.bodies if b["kind"] == "incident"]
+        for part, what in zip(itertools.pairwise([0, *ends]), hears, strict=True):
+            delivery = None if what is None else to(receiver, what)
+            engine = Engine(tmp_path / folder, delivery=delivery, snapshot_seconds=1e6)
+            if what is None:
+                make(engine, kind)
+            if part[0] == 1010:
+                known = engine.slot("pump").incidents.listed(0, 1000, only_open=True)
+                still = {one["incident"] for one in known["incidents"]}
+                until(lambda still=still: {b["incident"] for b in told_of()} == still)
+                assert len(told_of()) == len(still) > 0
+                assert {b["state"] for b in told_of()} == {"opened"}
+            learn(engine, stream, slice(*part), kind)
+            if what != "incidents":  # a kill leaves a log that is applied again
+                folder = crash(engine, tmp_path / f"{folder}0").name
+            engine.close()
+    found = told_of()
+    assert len({body["id"] for body in found}) == len(found) > len(still)
+    states = {}
+    for body in found:
+        states.setdefault(body["incident"], []).append(body["state"])
+    assert all(each[0] == "opened" and len(each) < 3 for each in states.values())
+    assert any(len(states[number]) == 2 for number in still)
