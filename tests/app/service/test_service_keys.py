@@ -147,8 +147,9 @@ def test_other_tasks(one, kind, rng):
 
 
 KINDS = {
-    "Detector": PARAMETERS, "NoveltyDetector": {"average": True}, "Classifier": {}, "KernelClassifier": {},
-    "LinearClassifier": {}, "Regressor": {}, "KernelRegressor": {}, "LinearRegressor": {},
+    "Detector": PARAMETERS, "NoveltyDetector": {"average": True}, "Classifier": {},
+    "KernelClassifier": {}, "LinearClassifier": {}, "Regressor": {}, "KernelRegressor": {},
+    "LinearRegressor": {},
 }  # fmt: skip
 
 
