@@ -203,11 +203,17 @@ def _strip(incident: dict[str, Any]) -> tuple[int, int, int, bool]:
     return incident["incident"], incident["start_row"], incident["end_row"], bool(several)
 
 
-def _belongs(alert: Mapping[str, Any], number: int, ids: set[str]) -> bool:
-    """Whether an alert is of an incident: also one that has joined it later."""
-    whose = "" if alert.get("key") is None else f"{alert['key']}:"
-    named = alert.get("id") in ids and str(alert["id"]).startswith(whose)
-    return alert.get("incident") == number or named
+def _belongs(alert: Mapping[str, Any], one: Mapping[str, Any], ids: set[str]) -> bool:
+    """Whether an alert is of an incident: also one that has joined it later.
+
+    Incidents of keys call an alert by its key and its id; a run does so itself, a service does not.
+    """
+    id, whose = alert.get("id") or "", "" if alert.get("key") is None else f"{alert['key']}:"
+    if id.startswith(whose):
+        named = id in ids
+    else:
+        named = f"{whose}{id}" in ids and _is_of(alert, one.get("key"))
+    return alert.get("incident") == one["incident"] or named
 
 
 @dataclass(frozen=True)
@@ -281,7 +287,7 @@ class Board:
             if one is None or stream is None:
                 return None
             ids = set(one.get("alert_ids", ()))
-            alerts = [a for a in stream.alerts if _belongs(a, number, ids)]
+            alerts = [a for a in stream.alerts if _belongs(a, one, ids)]
             return {"incident": one, "alerts": alerts[::-1]}
 
     def alerts(self, model: str, start: int, count: int) -> dict[str, Any] | None:

@@ -168,3 +168,7 @@ def test_ids_of_keys_that_are_only_numbers_are_no_matter_of_chance():
     board.tell("m", [{"t": 1, "key": "a", "id": "7"}, {"t": 2, "id": "7"}])
     board.show_incidents("m", [{"incident": 1, "alert_ids": ["7"]}])
     assert [a["t"] for a in board.incident("m", 1)["alerts"]] == [2]
+    board.tell("m", [{"t": t, "key": "7", "whole": t == 3, "id": "7"} for t in (3, 4)])
+    for key, t in ((7, 3), ("7", 4)):
+        board.show_incidents("m", [{"incident": 1, "key": key, "alert_ids": ["7:7"]}])
+        assert [a["t"] for a in board.incident("m", 1)["alerts"]] == [t]
