@@ -116,6 +116,8 @@ class Stream:
         """Newest first."""
         self.finished = False
         """Whether no more is to come."""
+        self.since = time.time()
+        """Alerts are shown that came since then; of a whole run all of them."""
         self.epoch = 0
         """Counts how often all buckets were replaced."""
         self.buckets: deque[dict[str, Any]] = deque(maxlen=BUCKETS)
@@ -376,7 +378,7 @@ class Board:
                 "speed": stream.speed(now), "numbers": dict(stream.numbers),
                 "buckets": [b for b in stream.buckets if b["number"] >= since],
                 "drift": stream.drift.table(), "keyed": stream.keys is not None,
-                "finished": stream.finished, "epoch": stream.epoch,
+                "finished": stream.finished, "epoch": stream.epoch, "since": stream.since,
             }  # fmt: skip
             if stream.told != told:
                 found["alerts"], found["kept"] = [*stream.alerts][-SENT:], len(stream.alerts)

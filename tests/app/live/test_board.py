@@ -62,6 +62,7 @@ def test_a_board_is_bounded_and_tells_only_what_is_new(rng):
         board.tell("m", [{"t": i, "score": 0.0, "threshold": 1.0, "sentence": str(i)}])
     found = board.changes("m")
     assert len(found["buckets"]) == BUCKETS and len(found["alerts"]) == SENT
+    assert 0 <= time.time() - found["since"] < 60
     assert found["kept"] == 2 * BUCKETS and len(board.alerts("m", 0, 10**6)["alerts"]) <= ALERTS
     some = board.alerts("m", 3, 4)
     assert [a["t"] for a in some["alerts"]] == [2 * BUCKETS - 1 - i for i in range(3, 7)]

@@ -232,6 +232,8 @@ def test_a_page_that_is_opened_before_the_first_row_complains_of_nothing(browser
             board.publish("m", block)
             page.wait_for_timeout(700)
         assert page.evaluate(INKED)[0] and wrong == []
+        began = text(page, "#alerts-none").removeprefix("None since ")
+        time.strptime(began, "%Y-%m-%d %H:%M UTC, when this page began.")
         page.close()
 
 
@@ -312,6 +314,10 @@ def test_an_incident_of_a_model_with_keys_unfolds_and_is_answered(browser, tmp_p
     with served(tmp_path) as one:
         body = {"name": "keyed", "kind": "Detector", "features": NAMES, "keyed": True}
         one.client.ok("POST", "/models", body)
+        page, wrong = opened(browser, one.url, width)
+        page.goto(f"{one.url}/?model=keyed")
+        since = "when the service was started or this model made."
+        until(page, f"document.querySelector('#alerts-none').textContent.endsWith('{since}')")
         for i in range(0, 3000, 100):
             part = {"X": X[i : i + 100].tolist(), "keys": keys[i : i + 100]}
             one.client.ok("POST", "/models/keyed/learn", part)
@@ -319,8 +325,6 @@ def test_an_incident_of_a_model_with_keys_unfolds_and_is_answered(browser, tmp_p
             found for found in one.client.ok("GET", "/models/keyed/incidents")["incidents"]
             if found["alerts"] > 9
         )  # fmt: skip
-        page, wrong = opened(browser, one.url, width)
-        page.goto(f"{one.url}/?model=keyed")
         page.wait_for_selector("#incidents summary", timeout=30_000)
         page.locator(f'#incidents summary[data-incident="{told["incident"]}"]').click()
         box = "#incidents details[open]"
