@@ -280,6 +280,15 @@ class Board:
                 stream.incidents = incidents
                 stream.told += 1
 
+    def join(self, model: str, into: Mapping[int, int]) -> None:
+        """Show alerts of incidents that have become part of others as alerts of those."""
+        with self._guard:
+            stream = self._streams.get(model)
+            for i, alert in enumerate(stream.alerts if stream is not None else ()):
+                if alert.get("incident") in into:
+                    assert stream is not None
+                    stream.alerts[i] = {**alert, "incident": into[alert["incident"]]}
+
     def incident(self, model: str, number: int) -> dict[str, Any] | None:
         """Return an incident and those of its alerts that are kept, newest first; None without."""
         with self._guard:

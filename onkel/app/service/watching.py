@@ -136,6 +136,11 @@ class Watch:
                 numbers = None if happened is None else happened.columns.get("incident")
                 known = {"id": ids, "incident": numbers}
                 self._publish(slot, watched, entry, rows, judged, known)
+                events = [] if happened is None else happened.events
+                told = [event.incident for event in events]
+                joined = {one.number: one.into for one in told if one.into is not None}
+                if joined:
+                    self.board.join(slot.spec.name, joined)
         except Exception as error:
             self.trouble = f"{type(error).__name__}: {error}"
 

@@ -392,6 +392,7 @@ def test_the_page_has_all_alerts_of_each(tmp_path, rng, stream, kind) -> None:
         for wanted in told:
             found = one.engine.board.incident("pump", wanted["incident"])["alerts"]
             assert len(found) == wanted["alerts"]
+            assert {alert["incident"] for alert in found} == {wanted["incident"]}
             rows = {alert["t"] - 1 for alert in found}
             assert {wanted["start_row"], wanted["end_row"], wanted["peak_row"]} <= rows
             if kind == "keyed":
