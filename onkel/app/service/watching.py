@@ -261,6 +261,7 @@ class Watch:
             "t": report["t"], "terms": report["terms"], "promised": promised,
             "realised": realised, "mistakes": report["mistakes"], "bytes": report["bytes"],
             "words": report.get("rate_in_words"), **_kind(model),
+            **{name: report[name] for name in ("keys",) if name in report},
             **self._members(slot, report), **feedback.told(report),
         }  # fmt: skip
 

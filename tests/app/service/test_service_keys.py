@@ -207,6 +207,7 @@ def test_a_restart_brings_all_keys_back(tmp_path, rng):
         before = one.client.send("GET", "/models/pumps/file")[2]
     with served(tmp_path / "s", key_bytes=30_000) as again:
         assert again.client.send("GET", "/models/pumps/file")[2] == before
+        assert again.engine.board.changes("pumps")["numbers"]["keys"] == 3
         keys, X = rows(rng)
         body = {"keys": keys, "X": X.tolist()}
         told = again.client.ok("POST", "/models/pumps/predict-then-learn", body)
