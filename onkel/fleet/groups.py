@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from onkel import inputs
 from onkel.inputs import RefusedRow
+from onkel.judge import NamedRows
 
 Array = NDArray[Any]
 Key = str | int
@@ -118,6 +119,8 @@ def picked(values: Any, at: Array) -> Any:
         return None
     if isinstance(values, (list, tuple)):
         return [values[i] for i in at.tolist()]
+    if isinstance(values, NamedRows):
+        return values.part(at)
     if hasattr(values, "iloc"):  # pandas counts by labels otherwise
         return values.iloc[at]
     return values[at]

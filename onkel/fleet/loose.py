@@ -18,6 +18,7 @@ from onkel.fleet.groups import Key
 from onkel.fleet.outputs import Found, chances, joined, said
 from onkel.fleet.precedents import has_answers, of_loose
 from onkel.inputs import RefusedRow
+from onkel.judge import NamedRows
 
 Array = NDArray[Any]
 Groups = list[tuple[Key, Array]]
@@ -207,29 +208,31 @@ def learned(get: Callable[[int], Any], call: Call, groups: Groups) -> tuple[Foun
         model = copy.copy(get(number))
         X, y, how = call.part(at)
         with told(key, at):
-            if call.tells_usual and _numbers(call.X):
-                call.precedents |= of_loose(model, X, how, at)
-                _tell_usual(call, at, copy.copy(model))
+            if call.tells_usual and (numbers := _numbers(call.X)) is not None:
+                call.precedents |= of_loose(model, numbers[at], how, at)
+                _tell_usual(call, numbers, at, copy.copy(model))
             values = _learn(model, X, y, call.output, how)
         found.append((key, at, values))
         changed[number] = model
     return found, changed
 
 
-def _numbers(X: Any) -> bool:
-    return isinstance(X, np.ndarray) and X.dtype.kind == "f"
+def _numbers(X: Any) -> Array | None:
+    """Return rows of numbers as a matrix, None of others."""
+    X = X.X if isinstance(X, NamedRows) else X
+    return X if isinstance(X, np.ndarray) and X.dtype.kind == "f" else None
 
 
-def _tell_usual(call: Call, at: Array, model: Any) -> None:
+def _tell_usual(call: Call, rows: Array, at: Array, model: Any) -> None:
     """Note means and variances before each row of a key; `model` is a copy that learns them."""
     if call.usual is None:
-        call.usual = np.full((len(call), 2, call.X.shape[1]), np.nan)
+        call.usual = np.full((len(call), 2, rows.shape[1]), np.nan)
     for i in at.tolist():
         if begun(model):
             moments = model.moments_
             call.usual[i] = moments.mean, moments.variance
-        X, _, how = call.part(np.array([i]))
-        model.partial_fit(X, **how)
+        _, _, how = call.part(np.array([i]))
+        model.partial_fit(rows[[i]], **how)
 
 
 def _learn(model: Any, X: Any, y: Any, output: str, how: dict[str, Any]) -> Any:

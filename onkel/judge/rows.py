@@ -34,6 +34,10 @@ class NamedRows:
     def __len__(self) -> int:
         return len(self.X)
 
+    def part(self, which: Any) -> NamedRows:
+        """Return some of them."""
+        return NamedRows(self.X[which], self.columns)
+
     def to_numpy(self) -> Any:
         """Return the rows alone."""
         return self.X

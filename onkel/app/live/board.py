@@ -116,6 +116,8 @@ class Stream:
         """Newest first."""
         self.finished = False
         """Whether no more is to come."""
+        self.since = time.time()
+        """Alerts are shown that came since then; of a whole run all of them."""
         self.epoch = 0
         """Counts how often all buckets were replaced."""
         self.buckets: deque[dict[str, Any]] = deque(maxlen=BUCKETS)
@@ -203,11 +205,17 @@ def _strip(incident: dict[str, Any]) -> tuple[int, int, int, bool]:
     return incident["incident"], incident["start_row"], incident["end_row"], bool(several)
 
 
-def _belongs(alert: Mapping[str, Any], number: int, ids: set[str]) -> bool:
-    """Whether an alert is of an incident: also one that has joined it later."""
-    whose = "" if alert.get("key") is None else f"{alert['key']}:"
-    named = alert.get("id") in ids and str(alert["id"]).startswith(whose)
-    return alert.get("incident") == number or named
+def _belongs(alert: Mapping[str, Any], one: Mapping[str, Any], ids: set[str]) -> bool:
+    """Whether an alert is of an incident: also one that has joined it later.
+
+    Incidents of keys call an alert by its key and its id; a run does so itself, a service does not.
+    """
+    id, whose = alert.get("id") or "", "" if alert.get("key") is None else f"{alert['key']}:"
+    if id.startswith(whose):
+        named = id in ids
+    else:
+        named = f"{whose}{id}" in ids and _is_of(alert, one.get("key"))
+    return alert.get("incident") == one["incident"] or named
 
 
 @dataclass(frozen=True)
@@ -272,6 +280,15 @@ class Board:
                 stream.incidents = incidents
                 stream.told += 1
 
+    def join(self, model: str, into: Mapping[int, int]) -> None:
+        """Show alerts of incidents that have become part of others as alerts of those."""
+        with self._guard:
+            stream = self._streams.get(model)
+            for i, alert in enumerate(stream.alerts if stream is not None else ()):
+                if alert.get("incident") in into:
+                    assert stream is not None
+                    stream.alerts[i] = {**alert, "incident": into[alert["incident"]]}
+
     def incident(self, model: str, number: int) -> dict[str, Any] | None:
         """Return an incident and those of its alerts that are kept, newest first; None without."""
         with self._guard:
@@ -281,7 +298,7 @@ class Board:
             if one is None or stream is None:
                 return None
             ids = set(one.get("alert_ids", ()))
-            alerts = [a for a in stream.alerts if _belongs(a, number, ids)]
+            alerts = [a for a in stream.alerts if _belongs(a, one, ids)]
             return {"incident": one, "alerts": alerts[::-1]}
 
     def alerts(self, model: str, start: int, count: int) -> dict[str, Any] | None:
@@ -370,7 +387,7 @@ class Board:
                 "speed": stream.speed(now), "numbers": dict(stream.numbers),
                 "buckets": [b for b in stream.buckets if b["number"] >= since],
                 "drift": stream.drift.table(), "keyed": stream.keys is not None,
-                "finished": stream.finished, "epoch": stream.epoch,
+                "finished": stream.finished, "epoch": stream.epoch, "since": stream.since,
             }  # fmt: skip
             if stream.told != told:
                 found["alerts"], found["kept"] = [*stream.alerts][-SENT:], len(stream.alerts)

@@ -27,7 +27,7 @@ from onkel.app.service.slots import Slot
 from onkel.app.service.specs import REFUSALS, field_of, values_of
 from onkel.clock import seconds
 from onkel.fleet import Fleet
-from onkel.judge import NamedRows, forgets_by_clock
+from onkel.judge import forgets_by_clock
 
 Array = NDArray[Any]
 
@@ -110,9 +110,8 @@ def judged(
 def _by_key(
     fleet: Fleet, keys: Sequence[Any], rows: Any, names: list[str] | None, times: Any, weight: Any
 ) -> Judged:
-    X = rows if names is None or len(fleet) else NamedRows(rows, names)
     found = fleet.predict_then_learn(
-        keys, X, None, times, output="verdict", sample_weight=weight
+        keys, fleets.named(rows, names), None, times, output="verdict", sample_weight=weight
     ).T  # fmt: skip
     own = fleet.estimator
     warmup = own.warmup_of(rows.shape[1]) if hasattr(own, "warmup_of") else int(own.warmup)

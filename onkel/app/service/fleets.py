@@ -29,6 +29,9 @@ def made(estimator: Any, keyed: bool, share: bool) -> Fleet:
     if not keyed:
         words = 'Keys share what is usual; make a model that has such: "keyed": true.'
         raise Problem(422, "bad_field", words, "share")
+    if estimator.columns is not None:
+        words = "Rows of a model with keys are numbers here: leave columns out."
+        raise Problem(422, "bad_parameters", words, "parameters.columns")
     try:
         return Fleet(estimator, share=share)
     except ValueError as error:
@@ -65,9 +68,14 @@ def check_room(fleet: Fleet, entry: Entry, limits: Limits) -> None:
         raise Problem(409, "too_many_keys", words, "keys", limit=limits.keys)
 
 
+def named(rows: Any, names: list[str] | None) -> Any:
+    """Return rows as a fleet takes them: with names in any call, since any may bring new keys."""
+    return rows if names is None else NamedRows(rows, names)
+
+
 def learn(fleet: Fleet, entry: Entry, names: list[str] | None, rows: Any, output: str) -> Answer:
     """Predict, then learn; return what the caller asked for, and what the page draws."""
-    X = rows if names is None or len(fleet) else NamedRows(rows, names)
+    X = named(rows, names)
     how: dict[str, Any] = {"sample_weight": entry.sample_weight}
     if fleet.task == "novelty":
         return _novelty(fleet, entry, X, output, how, names)

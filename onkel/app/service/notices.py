@@ -320,16 +320,14 @@ def _names(entry: Entry, model: Any, at: list[int]) -> list[str | None]:
     if entry.keys is None:
         places = places_of(entry, model)
         return [str(int(places[i])) if live[i] else None for i in at]
-    after = {key: model[key].t_ for key in {entry.keys[i] for i in at if live[i]}}
-    found: list[str | None] = []
-    for i in at:
-        if not live[i]:
-            found.append(None)
-            continue
+    left = {key: model[key].t_ for key in {entry.keys[i] for i in at if live[i]}}
+    found: dict[int, str] = {}
+    for i in range(entry.count - 1, -1, -1):
         key = entry.keys[i]
-        later = sum(bool(w) for k, w in zip(entry.keys[i:], live[i:], strict=True) if k == key)
-        found.append(f"{key}:{after[key] - later}")
-    return found
+        if live[i] and key in left:
+            left[key] -= 1
+            found[i] = f"{key}:{left[key]}"
+    return [found.get(i) for i in at]
 
 
 def _facts(entry: Entry, model: Any, said: Answer, i: int) -> dict[str, Any]:

@@ -25,6 +25,8 @@ from onkel.fleet.view import FleetView
 from onkel.judge import UNKNOWN, Marks
 
 Array = NDArray[Any]
+Known = dict[str, Any]
+"""Of each row its alert's id and incident, where there are such."""
 
 SHARE = 0.02
 """Of the time, at most, that goes into numbers for the page."""
@@ -131,7 +133,14 @@ class Watch:
             if entry.op == feedback.OP:
                 self._answered(slot, watched, entry)
             else:
-                self._publish(slot, watched, entry, rows, judged, ids)
+                numbers = None if happened is None else happened.columns.get("incident")
+                known = {"id": ids, "incident": numbers}
+                self._publish(slot, watched, entry, rows, judged, known)
+                events = [] if happened is None else happened.events
+                told = [event.incident for event in events]
+                joined = {one.number: one.into for one in told if one.into is not None}
+                if joined:
+                    self.board.join(slot.spec.name, joined)
         except Exception as error:
             self.trouble = f"{type(error).__name__}: {error}"
 
@@ -183,12 +192,12 @@ class Watch:
             self.board.publish(slot.spec.name, Block(slot.estimator.task, 0, numbers=numbers))
 
     def _publish(
-        self, slot: Slot, watched: Watched, entry: Entry, rows: Any, judged: Marks, ids: Any
+        self, slot: Slot, watched: Watched, entry: Entry, rows: Any, judged: Marks, known: Known
     ) -> None:  # fmt: skip
         est = slot.estimator
         X, names = tables.drawn(rows, slot.spec.features)
         if watched.ranking is not None:
-            self._publish_keys(slot, watched, entry, X, names, judged, ids)
+            self._publish_keys(slot, watched, entry, X, names, judged, known)
             return
         numbers: dict[str, Any] = {"t": est.t_, "terms": est.n_terms_, **_kind(est)}
         if slot.weights:
@@ -203,11 +212,11 @@ class Watch:
         )  # fmt: skip
         self.board.publish(slot.spec.name, block)
         if est.task == "novelty" and judged.mark is not None and judged.mark.any():
-            self._alerts(slot, judged, places_of(entry, est), ids)
+            self._alerts(slot, judged, places_of(entry, est), known)
 
     def _publish_keys(
         self, slot: Slot, watched: Watched, entry: Entry, X: Any, names: Any, judged: Marks,
-        ids: Any,
+        known: Known,
     ) -> None:  # fmt: skip
         """Show what came of rows of a model with keys."""
         fleet, keys = slot.estimator, entry.keys or []
@@ -232,7 +241,7 @@ class Watch:
         rare = np.full(len(keys), np.nan) if judged.rare is None else judged.rare
         watched.ranking.update(keys, rare, judged.mark, X, judged.usual)
         why = {} if judged.why is None or not judged.mark.any() else judged.why()
-        told = _told(judged, places_of(entry, fleet), ids)
+        told = _told(judged, places_of(entry, fleet), known)
         for alert, at in told:
             alert |= {"key": str(keys[at]), "whole": not isinstance(keys[at], str)}
             alert["sentence"] = why.get(at, UNKNOWN)
@@ -252,6 +261,7 @@ class Watch:
             "t": report["t"], "terms": report["terms"], "promised": promised,
             "realised": realised, "mistakes": report["mistakes"], "bytes": report["bytes"],
             "words": report.get("rate_in_words"), **_kind(model),
+            **{name: report[name] for name in ("keys",) if name in report},
             **self._members(slot, report), **feedback.told(report),
         }  # fmt: skip
 
@@ -265,21 +275,21 @@ class Watch:
 
     # -- reasons -------------------------------------------------------------------------------
 
-    def _alerts(self, slot: Slot, judged: Marks, before: Array, ids: Any) -> None:
+    def _alerts(self, slot: Slot, judged: Marks, before: Array, known: Known) -> None:
         """Show the latest alerts of the block, each with its reason."""
         try:
             why = {} if judged.why is None else judged.why()
         except Exception as error:
             self.trouble, why = f"{type(error).__name__}: {error}", {}
-        told = _told(judged, before, ids)
+        told = _told(judged, before, known)
         for alert, at in told:
             alert |= _reason(why.get(at, UNKNOWN))
         self.board.tell(slot.spec.name, [alert for alert, _ in told])
 
 
-def _id(ids: Any, at: int) -> dict[str, str]:
-    """Return the id of a row's alert, where it can be answered."""
-    return {} if ids is None or ids[at] is None else {"id": ids[at]}
+def _of(known: Known, at: int) -> dict[str, Any]:
+    """Return the id of a row's alert, where it can be answered, and its incident."""
+    return {name: v[at] for name, v in known.items() if v is not None and v[at] is not None}
 
 
 def _seconds(entry: Entry) -> Any:
@@ -293,7 +303,7 @@ def _counted(slot: Slot) -> dict[str, int]:
     return {} if own is None else {"incidents": own.so_far, "incidents_open": own.open}
 
 
-def _told(judged: Marks, before: Array, ids: Any) -> list[tuple[dict[str, Any], int]]:
+def _told(judged: Marks, before: Array, known: Known) -> list[tuple[dict[str, Any], int]]:
     """Return the latest alerts of a call, without reasons, and their places in it.
 
     `before`: how many rows were learned before each row.
@@ -304,7 +314,7 @@ def _told(judged: Marks, before: Array, ids: Any) -> list[tuple[dict[str, Any], 
             {
                 "t": int(before[at]) + 1, "score": float(judged.value[at]),
                 "threshold": float(judged.limit[at]), "sentence": None, "features": [],
-                **_id(ids, at),
+                **_of(known, at),
             },
             at,
         )

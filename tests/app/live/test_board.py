@@ -62,6 +62,7 @@ def test_a_board_is_bounded_and_tells_only_what_is_new(rng):
         board.tell("m", [{"t": i, "score": 0.0, "threshold": 1.0, "sentence": str(i)}])
     found = board.changes("m")
     assert len(found["buckets"]) == BUCKETS and len(found["alerts"]) == SENT
+    assert 0 <= time.time() - found["since"] < 60
     assert found["kept"] == 2 * BUCKETS and len(board.alerts("m", 0, 10**6)["alerts"]) <= ALERTS
     some = board.alerts("m", 3, 4)
     assert [a["t"] for a in some["alerts"]] == [2 * BUCKETS - 1 - i for i in range(3, 7)]
@@ -168,3 +169,7 @@ def test_ids_of_keys_that_are_only_numbers_are_no_matter_of_chance():
     board.tell("m", [{"t": 1, "key": "a", "id": "7"}, {"t": 2, "id": "7"}])
     board.show_incidents("m", [{"incident": 1, "alert_ids": ["7"]}])
     assert [a["t"] for a in board.incident("m", 1)["alerts"]] == [2]
+    board.tell("m", [{"t": t, "key": "7", "whole": t == 3, "id": "7"} for t in (3, 4)])
+    for key, t in ((7, 3), ("7", 4)):
+        board.show_incidents("m", [{"incident": 1, "key": key, "alert_ids": ["7:7"]}])
+        assert [a["t"] for a in board.incident("m", 1)["alerts"]] == [t]

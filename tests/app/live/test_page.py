@@ -232,6 +232,8 @@ def test_a_page_that_is_opened_before_the_first_row_complains_of_nothing(browser
             board.publish("m", block)
             page.wait_for_timeout(700)
         assert page.evaluate(INKED)[0] and wrong == []
+        began = text(page, "#alerts-none").removeprefix("None since ")
+        time.strptime(began, "%Y-%m-%d %H:%M UTC, when this page began.")
         page.close()
 
 
@@ -302,3 +304,38 @@ def test_alerts_and_incidents_whatever_is_asked_for(browser, tmp_path, width):
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert page.evaluate(AUDIT) == [] and wrong == []
         keep(page, f"ranked-{width}")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_an_incident_of_a_model_with_keys_unfolds_and_is_answered(browser, tmp_path, width):
+    rng = np.random.default_rng(4)
+    X, keys = rng.normal(size=(3000, 3)), ["pump 7", 8] * 1500
+    X[2900:2930:2, 1] += 9.0
+    with served(tmp_path) as one:
+        body = {"name": "keyed", "kind": "Detector", "features": NAMES, "keyed": True}
+        one.client.ok("POST", "/models", body)
+        page, wrong = opened(browser, one.url, width)
+        page.goto(f"{one.url}/?model=keyed")
+        since = "when the service was started or this model made."
+        until(page, f"document.querySelector('#alerts-none').textContent.endsWith('{since}')")
+        for i in range(0, 3000, 100):
+            part = {"X": X[i : i + 100].tolist(), "keys": keys[i : i + 100]}
+            one.client.ok("POST", "/models/keyed/learn", part)
+        (told,) = (
+            found for found in one.client.ok("GET", "/models/keyed/incidents")["incidents"]
+            if found["alerts"] > 9
+        )  # fmt: skip
+        page.wait_for_selector("#incidents summary", timeout=30_000)
+        page.locator(f'#incidents summary[data-incident="{told["incident"]}"]').click()
+        box = "#incidents details[open]"
+        until(page, f"document.querySelectorAll('{box} li').length === {told['alerts']}")
+        assert "key pump 7." in page.locator(f"{box} li").first.inner_text()
+        page.locator(box).get_by_role("button", name="All faults").click()
+        said = f"[...document.querySelectorAll('{box} li')].every((li) => li.textContent.includes("
+        until(page, f"{said}'Said: a fault'))")
+        answered = one.client.ok("GET", "/models/keyed/alerts?key=pump+7")["alerts"]
+        names = {f"pump 7:{alert['id']}" for alert in answered if alert["answer"] == "fault"}
+        assert names == set(told["alert_ids"])
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate(AUDIT) == [] and wrong == []
+        keep(page, f"incident-of-a-key-{width}")

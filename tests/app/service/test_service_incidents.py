@@ -381,6 +381,25 @@ def test_the_page_shows_those_that_are_kept(tmp_path, rng, stream) -> None:
         assert one.engine.board._streams["pump"].numbers["incidents"] == told["so_far"]
 
 
+@pytest.mark.parametrize("kind", ["plain", "paper", "keyed"])
+def test_the_page_has_all_alerts_of_each(tmp_path, rng, stream, kind) -> None:
+    with served(tmp_path) as one:
+        one.client.ok("POST", "/models", {"name": "pump", **KINDS[kind][1]})
+        send(one.client, stream, cuts(rng, 5), kind)
+        told = listed(one.client)["incidents"]
+        wide = {found["wide"] for found in told}
+        assert len(told) > 10 and wide == ({True, False} if kind == "keyed" else {False})
+        for wanted in told:
+            found = one.engine.board.incident("pump", wanted["incident"])["alerts"]
+            assert len(found) == wanted["alerts"]
+            assert {alert["incident"] for alert in found} == {wanted["incident"]}
+            rows = {alert["t"] - 1 for alert in found}
+            assert {wanted["start_row"], wanted["end_row"], wanted["peak_row"]} <= rows
+            if kind == "keyed":
+                names = {f"{alert['key']}:{alert['id']}" for alert in found}
+                assert names == set(wanted["alert_ids"])
+
+
 @pytest.mark.long  # in a quick run the one below that is killed is compared, too
 def test_a_service_that_is_killed_has_those_of_one_that_is_not(tmp_path, rng, stream) -> None:
     models, kills = {"pump": "plain", "pumps": "keyed"}, 8

@@ -8,6 +8,7 @@ from helpers.serving import served
 
 pytest.importorskip("starlette", reason="needs starlette: pip install onkel[serve]")
 
+import onkel
 from onkel import Detector, Fleet, KernelClassifier, KernelRegressor, files
 
 PARAMETERS = {"nu": 0.05, "terms": 30, "warmup": 40}
@@ -145,6 +146,53 @@ def test_other_tasks(one, kind, rng):
     assert told["values"] == fleet.predict(keys, X).tolist()
 
 
+KINDS = {
+    "Detector": PARAMETERS, "NoveltyDetector": {"average": True}, "Classifier": {},
+    "KernelClassifier": {}, "LinearClassifier": {}, "Regressor": {}, "KernelRegressor": {},
+    "LinearRegressor": {},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_by_name_whatever_the_model(one, kind, rng):
+    """Cells and dicts of models learn the same; a key that is new later has the names, too."""
+    task = getattr(onkel, kind).task
+    for features in (None, ["flow", "level"]):
+        one.client.ok("POST", "/models", {
+            "name": f"m{bool(features):d}", "kind": kind, "keyed": True, "features": features,
+            "parameters": KINDS[kind]})  # fmt: skip
+    for prefix in ("", "", "new "):
+        keys, X = rows(rng, 120)
+        body = {"keys": [prefix + key for key in keys]}
+        if task != "novelty":
+            up = np.where(X[:, 0] > 0, "up", "down")
+            body["y"] = (up if task == "classification" else X[:, 0]).tolist()
+        named = [{"level": level, "flow": flow} for flow, level in X.tolist()]
+        said = [
+            one.client.ok("POST", f"/models/{name}/predict-then-learn", body | {"X": given})
+            for name, given in (("m0", X.tolist()), ("m1", named))
+        ]
+        assert said[0]["values"] == said[1]["values"]
+        asked = {"key": body["keys"][0], "x": named[0]}
+        why = one.client.ok("POST", "/models/m1/explain", asked)["features"]
+        assert {feature["name"] for feature in why} == {"flow", "level"}
+    if task == "novelty":
+        for name, given in (("m0", X.tolist()), ("m1", named)):
+            said[int(name[1])] = one.client.ok(
+                "POST", f"/models/{name}/replay", {"X": given, "keys": keys}
+            )
+        assert said[0] == said[1]
+
+
+def test_columns_of_other_kinds_are_refused(one):
+    for kind in ("Detector", "Classifier", "KernelRegressor"):
+        body = {"name": "m", "kind": kind, "keyed": True, "features": ["flow", "who"],
+                "parameters": {"columns": {"who": "category"}}}  # fmt: skip
+        status, problem = one.client.refused("POST", "/models", body)
+        assert status == 422 and problem["field"] == "parameters.columns"
+        assert "with keys are numbers" in problem["message"]
+
+
 def test_a_restart_brings_all_keys_back(tmp_path, rng):
     fleet = Fleet(Detector(**PARAMETERS))
     with served(tmp_path / "s", key_bytes=30_000) as one:
@@ -159,6 +207,7 @@ def test_a_restart_brings_all_keys_back(tmp_path, rng):
         before = one.client.send("GET", "/models/pumps/file")[2]
     with served(tmp_path / "s", key_bytes=30_000) as again:
         assert again.client.send("GET", "/models/pumps/file")[2] == before
+        assert again.engine.board.changes("pumps")["numbers"]["keys"] == 3
         keys, X = rows(rng)
         body = {"keys": keys, "X": X.tolist()}
         told = again.client.ok("POST", "/models/pumps/predict-then-learn", body)

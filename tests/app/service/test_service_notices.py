@@ -18,6 +18,8 @@ from helpers.sizes import size
 from onkel.app.notify import verify
 from onkel.app.notify.channels import address_of
 from onkel.app.notify.settings import Delivery
+from onkel.app.service import notices
+from onkel.app.service.bodies import Entry
 from onkel.app.service.engine import Engine
 
 SECRET = b"sixteen bytes !!"
@@ -130,6 +132,31 @@ def test_an_alert_is_called_by_the_rows_learned_before(tmp_path, rng, keyed) -> 
         found = one.client.ok("GET", "/models/pump/incidents")["incidents"]
         assert {id for incident in found for id in incident.get("alert_ids", ())} == named
     assert named and None in wanted and len({body["id"] for body in receiver.bodies}) == len(wanted)
+
+
+def test_alerts_of_many_rows_are_named_in_one_pass():
+    """What a key is compared with does not grow with the rows that come behind it."""
+    compared = 0
+
+    class Key(str):
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            nonlocal compared
+            compared += 1
+            return str.__eq__(self, other)
+
+    rows, alerts = 2000, [*range(0, 2000, 2)]
+    keys = [Key(f"k{i % 7}") for i in range(rows)]
+    weights = [float(i % 3 > 0) for i in range(rows)]
+    entry = Entry("learn", 1, keys=keys, width=1, numbers=bytes(8 * rows), sample_weight=weights)
+    learned, wanted = Counter(), []
+    for key, weight in zip(map(str, keys), weights, strict=True):
+        wanted.append(f"{key}:{10 + learned[key]}" if weight else None)
+        learned[key] += weight > 0
+    model = {key: SimpleNamespace(t_=10 + learned[key]) for key in learned}
+    assert notices._names(entry, model, alerts) == [wanted[i] for i in alerts]
+    assert compared < 10 * rows
 
 
 def test_nothing_is_sent_unless_the_operator_asks(tmp_path, rng) -> None:

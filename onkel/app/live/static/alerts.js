@@ -37,11 +37,19 @@ const Alerts = (() => {
     return `${parts.join(", ")}.`;
   }
 
+  /* From when on there was none. */
+  function since(found) {
+    if (found.epoch && !found.marks) return "the first row";
+    const time = new Date(1000 * found.since).toISOString().slice(0, 16).replace("T", " ");
+    return `${time} UTC, when ${Page.service() ? "the service was started or this model made" : "this page began"}`;
+  }
+
   /* `list` is the newest first; `kept` how many could be shown, of `marks` that there were. */
-  function draw(list, kept, {marks, numbers}) {
-    const quiet = numbers.held_back || 0, all = marks - quiet;
+  function draw(list, kept, found) {
+    const quiet = found.numbers.held_back || 0, all = found.marks - quiet;
     const shown = list.slice(0, wanted);
     $("alerts-none").hidden = shown.length > 0;
+    $("alerts-none").textContent = `None since ${since(found)}.`;
     $("alerts").replaceChildren(...shown.map((a) => {
       const line = item(place(a), Page.reason(a));
       Answers.add(line, a);

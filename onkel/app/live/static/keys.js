@@ -141,7 +141,7 @@ const Keys = (() => {
     $("keys-words").textContent = about(found, task);
     if (!$("keys").contains(document.activeElement)) $("keys").replaceChildren(...found.rows_told.map((row) => line(row, found, task)));
     const last = Math.min(start + COUNT, found.found);
-    $("keys-place").textContent = found.found ? `${Page.number(start + 1)} to ${Page.number(last)} of ${Page.number(found.found)}` : "no such key";
+    $("keys-place").textContent = found.found ? `${Page.number(start + 1)} to ${Page.number(last)} of ${Page.number(found.found)}` : found.keys ? "no such key" : "none yet";
     $("keys-before").disabled = start === 0;
     $("keys-after").disabled = last >= found.found;
   }
