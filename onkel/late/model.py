@@ -210,6 +210,8 @@ class Late(Locked):
         if asking is not None:
             asked = asking.update(looked.doubt, looked.known)
         self._keep_rows(names, rows, times, looked, asked)
+        if self.task == "regression" and looked.told is not None:
+            self._flat = looked.prediction.ndim == 1
         self._asking, self._own = asking, ids is not None if count else self._own
         if self._names is None and not isinstance(rows, (list, Encoded)):
             found = inputs.feature_names(X)
@@ -258,10 +260,7 @@ class Late(Locked):
         """Return what is said of rows, and how much their labels would teach."""
         if not len(rows) or not self.__sklearn_is_fitted__():
             return nothing_known(self.estimator, len(rows))
-        found = look(self.estimator, self._seen(rows), self._asking is not None)
-        if self.task == "regression":
-            self._flat = found.prediction.ndim == 1
-        return found
+        return look(self.estimator, self._seen(rows), self._asking is not None)
 
     def _seen(self, rows: Any) -> Any:
         """Return rows as the estimator takes them: with names in its first call."""
@@ -274,8 +273,10 @@ class Late(Locked):
     ) -> None:
         """Keep rows, one after another; the oldest expire on the way. All of it, or nothing."""
         gone: list[Row] = []
-        begun = self._shelf.rows is not None
-        places = self._shelf.put(rows, looked.told) if ids else []
+        shelf = self._shelf
+        begun, spoken = shelf.rows is not None, shelf.told is not None
+        at_once = max(len(ids) - self.keep, 0)  # these expire within the call: they need no room
+        places = [NOWHERE] * at_once + self._laid_down(rows, looked.told, at_once)
         each = zip(ids, times.tolist(), ask.tolist(), looked.labels, places, strict=True)
         try:
             for i, (id, time, asked, label, place) in enumerate(each):
@@ -292,12 +293,19 @@ class Late(Locked):
             old = [row for row in self._waiting.values() if row.number < self._count]
             old = [*(row for row in gone if row.number < self._count), *old]
             self._waiting = {row.id: row for row in old}
-            self._shelf.drop(places)
-            self._shelf = self._shelf if begun else Shelf()
+            shelf.drop(places[at_once:])
+            shelf.told = shelf.told if spoken else None
+            self._shelf = shelf if begun else Shelf()
             raise
         self._count += len(ids)
         self._let_go(gone)
         self._move(times)
+
+    def _laid_down(self, rows: Any, told: Array | None, start: int) -> list[int]:
+        """Lay rows down from one of them on; return their places."""
+        if not len(rows):
+            return []
+        return self._shelf.put(rows[start:], None if told is None else told[start:])
 
     @locked
     def expire(self, time: Any) -> int:
@@ -322,7 +330,7 @@ class Late(Locked):
     def _let_go(self, gone: list[Row]) -> None:
         """Count rows as expired, and free their places."""
         self._expired += len(gone)
-        self._shelf.drop([row.place for row in gone])
+        self._shelf.drop([row.place for row in gone if row.place != NOWHERE])
         self._oldest = max([self._oldest, *(row.number + 1 for row in gone)])
 
     def _move(self, times: Array) -> None:
@@ -574,5 +582,7 @@ class Late(Locked):
         inside.rows_to_learn(self.estimator, rows, self._shelf.plan)
 
 
+NOWHERE = -1
+"""The place of a row that is not laid down."""
 ROW_BYTES = 400
 """What a row that waits takes beside its numbers, about: its id, and what was said."""

@@ -238,6 +238,20 @@ def test_room_is_used_again(rng):
     assert late._shelf.nbytes < 5000
 
 
+def test_one_long_call_takes_no_more_room(rng):
+    """What would expire within the call is not laid down; who waits is as from single rows."""
+    X, y = stream(rng, "KernelClassifier", 600)
+    late, single = Late(KernelClassifier(), keep=10), Late(KernelClassifier(), keep=10)
+    for one in (late, single):
+        one.predict(X[:5])
+        one.learn(["3", "1"], y[[3, 1]])
+    late.predict(X[5:])
+    for row in X[5:]:
+        single.predict(row[None])
+    assert files.dumps(late) == files.dumps(single)
+    assert late._shelf.nbytes < 5000
+
+
 def test_refused_rows_leave_no_trace(rng):
     late = Late(KernelClassifier())
     late.predict(rng.normal(size=(3, 2)), ids=["a", "b", "c"])
@@ -413,6 +427,31 @@ def test_own_ids_that_wait_already(rng):
     late.learn(["7"], ["x"])
     late.predict(np.zeros((1, 5)), ids=[7])
     assert "7" in late and 7 in late
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_the_first_rows_after_a_label_may_be_refused(flat):
+    """Those before were predicted blindly, so that a file holds nothing said of them."""
+    late, X = Late(LinearRegressor()), np.ones((3, 2))
+    late.predict(X, ids=["a", "b", "c"])
+    late.learn(["b"], [1.0] if flat else [[1.0]])
+    before = files.dumps(late)
+    with pytest.raises(ValueError, match="id 'a' already"):
+        late.predict(X, ids=["d", "e", "a"])
+    assert files.dumps(late) == before
+    assert late.learn(["a"], [2.0] if flat else [[2.0]]).prediction.shape == (1,)
+
+
+def test_labels_of_weight_0_tell_of_no_class():
+    late, X = Late(KernelClassifier(), ask=0.5), np.eye(4)
+    late.predict(X)
+    late.learn(["0", "1"], ["a", "b"], sample_weight=[0, 0])
+    said = late.predict(X)
+    assert said.prediction.tolist() == [None] * 4 and np.isnan(said.probability).all()
+    late.learn(["2", "5", "6"], ["a", "b", "a"])
+    told = late.diagnostics_
+    assert (told["answered"], told["answered_blind"], told["mistakes"]) == (5, 5, 5)
+    assert set(late.predict(X).prediction) <= {"a", "b"}
 
 
 def test_time_is_needed_and_runs_forward():
