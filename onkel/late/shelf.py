@@ -40,6 +40,8 @@ class Shelf:
         self.told: Array | None = None
         """What was said of each row, in numbers; NaN where nothing was known."""
         self._free: list[int] = []
+        self._kept = 0
+        """So many texts of codes there were when those of rows that went had just gone."""
 
     @property
     def nbytes(self) -> int:
@@ -122,9 +124,10 @@ class Shelf:
                 self.rows[place] = ""
         self._free += places
         if self.names:
-            live = len(self.rows) - len(self._free)
-            if sum(map(len, self.names.values())) > 4 * live + SPARE:
+            most = max(4 * (len(self.rows) - len(self._free)), 2 * self._kept)
+            if sum(map(len, self.names.values())) > most + SPARE:
                 self.names = self._names_in_use()
+                self._kept = sum(map(len, self.names.values()))
 
     def _names_in_use(self) -> dict[str, dict[int, str]]:
         """Return the texts of the codes of the rows that wait, in order."""

@@ -37,6 +37,8 @@ KINDS = {
     "LinearRegressor": LinearRegressor(),
 }
 LABELS = np.array(["low", "high", "odd"])
+LETTERS = str.maketrans("0123456789", "ghijklmnop")
+"""Of a text all digits are alike."""
 
 
 def fresh(kind):
@@ -322,6 +324,22 @@ def test_texts_of_codes_go_with_their_rows(rng):
     for i in range(100):
         late.predict([{"user": f"user {i} {j}", "n": 1.0} for j in range(50)])
     assert sum(map(len, late._shelf.names.values())) < 2000
+
+
+def test_rows_of_many_words_are_looked_through_seldom(monkeypatch):
+    """Each has more words than there is room for without looking, for good."""
+    keep, looks = 300, []
+    late = Late(KernelClassifier(columns={"note": "text"}), keep=keep)
+    look = late._shelf._names_in_use
+    monkeypatch.setattr(late._shelf, "_names_in_use", lambda: looks.append(1) or look())
+    rows = [{"note": " ".join(f"w{chr(97 + j)}{i:x}q".translate(LETTERS) for j in range(12))}
+            for i in range(3 * keep)]  # fmt: skip
+    late.predict(rows[:keep])
+    for row in rows[keep:]:
+        late.predict([row])
+    held, used = (sum(map(len, names.values())) for names in (late._shelf.names, look()))
+    assert 4 * keep + 1000 < used <= held <= 2 * used + 1000
+    assert 1 <= len(looks) < 5
 
 
 def test_texts_of_a_string_kernel(rng):
