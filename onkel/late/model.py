@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import os
+from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Self
@@ -77,8 +78,8 @@ class Late(Locked):
         self._check()
         self._limit = math.inf if within is None else clock.seconds(within) or math.inf
         self._by_clock = bool(estimator.forgets_by_clock())  # asked once: mixtures take their time
-        self._waiting: dict[str, Row] = {}
-        """By id, in the order in which they came."""
+        self._waiting: OrderedDict[str, Row] = OrderedDict()
+        """By id, in the order in which they came; of a dict the first one takes long to find."""
         self._shelf = Shelf()
         self._scores = Scores()
         self._asking = None if ask is None else Asking(ask)
@@ -288,11 +289,11 @@ class Late(Locked):
                     )
                 self._waiting[id] = Row(id, self._count + i, time, asked, label, place)
                 if len(self._waiting) > self.keep:
-                    gone.append(self._waiting.pop(next(iter(self._waiting))))
+                    gone.append(self._waiting.popitem(last=False)[1])
         except ValueError:
             old = [row for row in self._waiting.values() if row.number < self._count]
             old = [*(row for row in gone if row.number < self._count), *old]
-            self._waiting = {row.id: row for row in old}
+            self._waiting = OrderedDict((row.id, row) for row in old)
             shelf.drop(places[at_once:])
             shelf.told = shelf.told if spoken else None
             self._shelf = shelf if begun else Shelf()
@@ -513,7 +514,7 @@ class Late(Locked):
         with self.still():
             state = self.__dict__.copy()
             state["estimator"] = copy.copy(self.estimator)
-            state["_waiting"] = dict(self._waiting)
+            state["_waiting"] = self._waiting.copy()
             state["_shelf"] = self._shelf.copy()
             state["_scores"] = replace(self._scores)
             state["_asking"] = None if self._asking is None else self._asking.copy()
@@ -554,7 +555,7 @@ class Late(Locked):
         self._names = filed.names_in(saved)
         self._scores = Scores.restored(saved.inside("scores"))
         rows = filed.rows_in(saved.inside("waiting"), self._count, self.keep)
-        self._waiting = {row.id: row for row in rows}
+        self._waiting = OrderedDict((row.id, row) for row in rows)
         if len(self._waiting) < len(rows):
             raise saved.refuse("waiting.letters", "must be distinct ids")
         self._shelf = Shelf.restored(saved.inside("shelf"), len(rows), self._wide(self.estimator))

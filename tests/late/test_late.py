@@ -7,6 +7,7 @@ import datetime
 import math
 import pickle
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -238,6 +239,17 @@ def test_room_is_used_again(rng):
         late.predict(rng.normal(size=(100, 2)))
     assert len(late) == 10 and late.diagnostics_["expired"] == 9990
     assert late._shelf.nbytes < 5000
+
+
+def test_many_rows_expire_in_no_more_time_than_it_took_to_keep_them():
+    """A look through all that have gone, for each, would be seven times that."""
+    late, spent = Late(KernelClassifier(), keep=10**6, within="1h"), []
+    for call in (lambda: late.predict(np.zeros((60_000, 1)), time=0.0), lambda: late.expire(1e6)):
+        start = time.process_time()
+        call()
+        spent.append(time.process_time() - start)
+    assert len(late) == 0 and late.counts()["expired"] == 60_000
+    assert spent[1] < 2 * spent[0]
 
 
 def test_one_long_call_takes_no_more_room(rng):
