@@ -17,6 +17,8 @@ Array = NDArray[Any]
 
 SPARE = 1000
 """So many texts of codes are kept beyond need, before those of rows that went are looked for."""
+TEXT_BYTES = 130
+"""What the text of a code takes, about: a word, and its place among the others."""
 
 
 class Shelf:
@@ -45,8 +47,9 @@ class Shelf:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of rows and of what was said."""
+        """Bytes of rows, of the texts of their codes (about), and of what was said."""
         texts = sum(map(len, self.rows)) if isinstance(self.rows, list) else 0
+        texts += TEXT_BYTES * sum(map(len, self.names.values()))
         held = [a.nbytes for a in (self.rows, self.told) if isinstance(a, np.ndarray)]
         return sum(held) + texts
 

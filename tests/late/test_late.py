@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 import datetime
+import gc
 import math
 import pickle
 import threading
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -352,6 +354,20 @@ def test_rows_of_many_words_are_looked_through_seldom(monkeypatch):
     held, used = (sum(map(len, names.values())) for names in (late._shelf.names, look()))
     assert 4 * keep + 1000 < used <= held <= 2 * used + 1000
     assert 1 <= len(looks) < 5
+
+
+def test_bytes_are_those_that_rows_take_with_their_words(rng):
+    words = rng.choice([*"abcdefghijklmnop"], size=(1000, 8, 9))
+    rows = [{"note": " ".join("".join(word) for word in row)} for row in words]
+    late = Late(KernelClassifier(columns={"note": "text"}))
+    late.predict(rows[:1])
+    gc.collect()
+    tracemalloc.start()
+    late.predict(rows[1:])
+    gc.collect()
+    taken = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert 0.7 * taken < late.nbytes < 1.5 * taken
 
 
 def test_texts_of_a_string_kernel(rng):
