@@ -170,6 +170,8 @@ class Incidents:
         >>> [(e.what, e.incident.key) for e in groups.forget(["a", "c"])], len(groups)
         ([('closed', 'a')], 1)
         """
+        if isinstance(keys, (str, bytes)):
+            raise ValueError(f"Incidents: forget takes a list of keys; got the text {keys!r:.60}.")
         events: list[Event] = []
         for key in dict.fromkeys(keys):
             if key in self._open:

@@ -104,6 +104,9 @@ def precision_budget(
 
     ``dismissed <= (1 - precision) T + log(a_0 / lowest) / rate + precision (waiting + 1)``.
 
+    An answer that is changed from a fault to usual lowers the level by `rate`, and needs no alert
+    to come for that: each such change may add 1.
+
     Parameters
     ----------
     answered : int

@@ -100,4 +100,5 @@ def _nearest(
         return None
     i = int(np.argmax(np.where(among, like, -1.0)))
     number, kind = int(answers.of[i]), KINDS[int(answers.strength[i] > 0)]
-    return Precedent(str(number) if number else None, kind, float(like[i]), before, decided)
+    known = number > 0 or answers.find(0) >= 0  # a young key's first row may be an alert, too
+    return Precedent(str(number) if known else None, kind, float(like[i]), before, decided)

@@ -115,7 +115,7 @@ class _Part:
         many = (len(A), len(held), len(told.mix))
         of_members = A.reshape(many) @ told.mix
         """What multiplies k, of each point for each member."""
-        near = alike.reshape(many)[:, :, 0]
+        near = alike.reshape(many)[:, :, :1].sum(axis=2)  # no output yet: none is near
         self.amount = (of_members * near) @ self.weights
         """What each point adds to the weighted mean of the members' scores."""
         self.likeness = near @ self.weights / max(float(self.weights.sum()), 1e-300)

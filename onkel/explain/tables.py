@@ -167,8 +167,9 @@ class _Words:
     def _time(self, feature: Feature) -> Feature:
         name, at = feature.name, self.plan.weekdays[feature.name]
         if np.isnan(self.x[at]):
-            said = f"{name} missing"
-            return replace(feature, value=None, usual=None, said=said, outside=True)
+            missing = self.tally.rows - float(self.tally.weeks[name].sum())
+            few = missing < RARE * self.tally.rows
+            return replace(feature, value=None, usual=None, said=f"{name} missing", outside=few)
         hour, counts = float(weeks.hours_of(self.x[at], self.x[at + 1])), self.tally.weeks[name]
         usual = "" if weeks.is_usual(counts, hour) else weeks.usual(counts)
         said = f"{name} {weeks.said(hour)}" + (f" where {usual} was usual" if usual else "")

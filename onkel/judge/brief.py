@@ -30,6 +30,9 @@ WHOLE = "The row as a whole is unusual; no single number is more than 2 spreads 
 """What is said where nothing can be named."""
 UNKNOWN = "The row as a whole is unusual; what is usual of single numbers is not known."
 
+NOISE = 1e-8
+"""The least spread that a detector of densities sees, as a share of a feature's size."""
+
 TOLD = 1e70
 """What was usual beyond is not told: a detector of densities cuts numbers at 1e75."""
 
@@ -64,11 +67,20 @@ class Usual:
             bounded = np.clip(row, -LARGEST, LARGEST)
             fade = 1 - 2 / (learner.plan.span + 1)
             mean = (fade * state.smooth + bounded) / (fade * learner.level(Level.SMOOTH_MASS) + 1)
-            steps = bounded - state.last, state.mean[1].copy(), learner.variance(1).copy()
-            late = mean, state.mean[2].copy(), learner.variance(2).copy()
+            steps = bounded - state.last, state.mean[1].copy(), _seen_as(learner, 1)
+            late = mean, state.mean[2].copy(), _seen_as(learner, 2)
         whole = len(state.cov[0]) == learner.features > 1
         cov = state.cov[0].copy() if whole else None
         return cls(state.mean[0].copy(), learner.variance(0).copy(), cov, steps, late)
+
+
+def _seen_as(learner: Any, kind: int) -> Array:
+    """Return the variances of steps (1) or late means (2), those of rounding as the detector's.
+
+    What never changed has late means that differ in their last digits.
+    """
+    variance, least = learner.variance(kind), np.square(NOISE * learner.state.size)
+    return np.where(variance > 0, np.maximum(variance, least), 0.0)
 
 
 def briefly(X: Array, mean: Array, spread: Array, names: Sequence[str] | None) -> list[str]:

@@ -251,11 +251,15 @@ def _first_rows(classes: list[Any], known: list[Any], y: Any, weight: Any) -> di
 def likeliest(classes: Array, chances: Array) -> list[Array]:
     """Return the label of each row with the highest probability, and that probability.
 
+    Where no class is known yet these are None and NaN.
+
     Examples
     --------
     >>> likeliest(np.array(["a", "b"]), np.array([[0.9, 0.1], [0.5, 0.5]]))
     [array(['a', 'b'], dtype='<U1'), array([0.9, 0.5])]
     """
+    if not len(classes):  # rows of weight 0 alone have come
+        return [np.full(len(chances), None), np.full(len(chances), np.nan)]
     two = chances.shape[1] == 2
     at = (chances[:, 1] >= chances[:, 0]).astype(int) if two else chances.argmax(axis=1)
     return [classes[at], np.take_along_axis(chances, at[:, None], axis=1)[:, 0]]

@@ -74,7 +74,7 @@ def look(estimator: Any, X: Any, asks: bool) -> Looked:
     if estimator.task == "classification":
         chances = estimator.predict_proba(X)
         labels, p = likeliest(estimator.classes_, chances)
-        known = np.ones(len(labels), bool)
+        known = np.full(len(labels), chances.shape[1] > 0)
         return Looked(labels, p, None, labels.tolist(), p[:, None], _ahead(chances), known)
     if not tells_interval(estimator):
         values = estimator.predict(X)

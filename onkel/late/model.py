@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import os
+from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Self
@@ -77,8 +78,8 @@ class Late(Locked):
         self._check()
         self._limit = math.inf if within is None else clock.seconds(within) or math.inf
         self._by_clock = bool(estimator.forgets_by_clock())  # asked once: mixtures take their time
-        self._waiting: dict[str, Row] = {}
-        """By id, in the order in which they came."""
+        self._waiting: OrderedDict[str, Row] = OrderedDict()
+        """By id, in the order in which they came; of a dict the first one takes long to find."""
         self._shelf = Shelf()
         self._scores = Scores()
         self._asking = None if ask is None else Asking(ask)
@@ -210,6 +211,8 @@ class Late(Locked):
         if asking is not None:
             asked = asking.update(looked.doubt, looked.known)
         self._keep_rows(names, rows, times, looked, asked)
+        if self.task == "regression" and looked.told is not None:
+            self._flat = looked.prediction.ndim == 1
         self._asking, self._own = asking, ids is not None if count else self._own
         if self._names is None and not isinstance(rows, (list, Encoded)):
             found = inputs.feature_names(X)
@@ -258,10 +261,7 @@ class Late(Locked):
         """Return what is said of rows, and how much their labels would teach."""
         if not len(rows) or not self.__sklearn_is_fitted__():
             return nothing_known(self.estimator, len(rows))
-        found = look(self.estimator, self._seen(rows), self._asking is not None)
-        if self.task == "regression":
-            self._flat = found.prediction.ndim == 1
-        return found
+        return look(self.estimator, self._seen(rows), self._asking is not None)
 
     def _seen(self, rows: Any) -> Any:
         """Return rows as the estimator takes them: with names in its first call."""
@@ -274,8 +274,10 @@ class Late(Locked):
     ) -> None:
         """Keep rows, one after another; the oldest expire on the way. All of it, or nothing."""
         gone: list[Row] = []
-        begun = self._shelf.rows is not None
-        places = self._shelf.put(rows, looked.told) if ids else []
+        shelf = self._shelf
+        begun, spoken = shelf.rows is not None, shelf.told is not None
+        at_once = max(len(ids) - self.keep, 0)  # these expire within the call: they need no room
+        places = [NOWHERE] * at_once + self._laid_down(rows, looked.told, at_once)
         each = zip(ids, times.tolist(), ask.tolist(), looked.labels, places, strict=True)
         try:
             for i, (id, time, asked, label, place) in enumerate(each):
@@ -287,17 +289,24 @@ class Late(Locked):
                     )
                 self._waiting[id] = Row(id, self._count + i, time, asked, label, place)
                 if len(self._waiting) > self.keep:
-                    gone.append(self._waiting.pop(next(iter(self._waiting))))
+                    gone.append(self._waiting.popitem(last=False)[1])
         except ValueError:
             old = [row for row in self._waiting.values() if row.number < self._count]
             old = [*(row for row in gone if row.number < self._count), *old]
-            self._waiting = {row.id: row for row in old}
-            self._shelf.drop(places)
-            self._shelf = self._shelf if begun else Shelf()
+            self._waiting = OrderedDict((row.id, row) for row in old)
+            shelf.drop(places[at_once:])
+            shelf.told = shelf.told if spoken else None
+            self._shelf = shelf if begun else Shelf()
             raise
         self._count += len(ids)
         self._let_go(gone)
         self._move(times)
+
+    def _laid_down(self, rows: Any, told: Array | None, start: int) -> list[int]:
+        """Lay rows down from one of them on; return their places."""
+        if not len(rows):
+            return []
+        return self._shelf.put(rows[start:], None if told is None else told[start:])
 
     @locked
     def expire(self, time: Any) -> int:
@@ -322,7 +331,7 @@ class Late(Locked):
     def _let_go(self, gone: list[Row]) -> None:
         """Count rows as expired, and free their places."""
         self._expired += len(gone)
-        self._shelf.drop([row.place for row in gone])
+        self._shelf.drop([row.place for row in gone if row.place != NOWHERE])
         self._oldest = max([self._oldest, *(row.number + 1 for row in gone)])
 
     def _move(self, times: Array) -> None:
@@ -505,7 +514,7 @@ class Late(Locked):
         with self.still():
             state = self.__dict__.copy()
             state["estimator"] = copy.copy(self.estimator)
-            state["_waiting"] = dict(self._waiting)
+            state["_waiting"] = self._waiting.copy()
             state["_shelf"] = self._shelf.copy()
             state["_scores"] = replace(self._scores)
             state["_asking"] = None if self._asking is None else self._asking.copy()
@@ -546,7 +555,7 @@ class Late(Locked):
         self._names = filed.names_in(saved)
         self._scores = Scores.restored(saved.inside("scores"))
         rows = filed.rows_in(saved.inside("waiting"), self._count, self.keep)
-        self._waiting = {row.id: row for row in rows}
+        self._waiting = OrderedDict((row.id, row) for row in rows)
         if len(self._waiting) < len(rows):
             raise saved.refuse("waiting.letters", "must be distinct ids")
         self._shelf = Shelf.restored(saved.inside("shelf"), len(rows), self._wide(self.estimator))
@@ -574,5 +583,7 @@ class Late(Locked):
         inside.rows_to_learn(self.estimator, rows, self._shelf.plan)
 
 
+NOWHERE = -1
+"""The place of a row that is not laid down."""
 ROW_BYTES = 400
 """What a row that waits takes beside its numbers, about: its id, and what was said."""

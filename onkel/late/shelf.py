@@ -17,6 +17,8 @@ Array = NDArray[Any]
 
 SPARE = 1000
 """So many texts of codes are kept beyond need, before those of rows that went are looked for."""
+TEXT_BYTES = 130
+"""What the text of a code takes, about: a word, and its place among the others."""
 
 
 class Shelf:
@@ -40,11 +42,14 @@ class Shelf:
         self.told: Array | None = None
         """What was said of each row, in numbers; NaN where nothing was known."""
         self._free: list[int] = []
+        self._kept = 0
+        """So many texts of codes there were when those of rows that went had just gone."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes of rows and of what was said."""
+        """Bytes of rows, of the texts of their codes (about), and of what was said."""
         texts = sum(map(len, self.rows)) if isinstance(self.rows, list) else 0
+        texts += TEXT_BYTES * sum(map(len, self.names.values()))
         held = [a.nbytes for a in (self.rows, self.told) if isinstance(a, np.ndarray)]
         return sum(held) + texts
 
@@ -122,9 +127,10 @@ class Shelf:
                 self.rows[place] = ""
         self._free += places
         if self.names:
-            live = len(self.rows) - len(self._free)
-            if sum(map(len, self.names.values())) > 4 * live + SPARE:
+            most = max(4 * (len(self.rows) - len(self._free)), 2 * self._kept)
+            if sum(map(len, self.names.values())) > most + SPARE:
                 self.names = self._names_in_use()
+                self._kept = sum(map(len, self.names.values()))
 
     def _names_in_use(self) -> dict[str, dict[int, str]]:
         """Return the texts of the codes of the rows that wait, in order."""

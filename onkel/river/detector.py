@@ -127,6 +127,7 @@ class Detector(Anomalies):
         """Return how rare one example is: usual ones as unusual come once in 1/p."""
         return float(np.exp(self._ask(x, _f)))
 
+    @alone
     def feedback(self, id: Any, answer: str) -> None:
         """Say what an alert was, "usual" or "fault": see :meth:`onkel.Detector.feedback`.
 

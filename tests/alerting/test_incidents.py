@@ -157,6 +157,9 @@ def test_incidents_of_keys_that_are_forgotten_close():
         ("closed", "b", False), ("closed", 7, False),
     ]  # fmt: skip
     assert [one.key for one in groups.open] == ["a"]
+    with pytest.raises(ValueError, match="takes a list of keys; got the text 'abc'"):
+        groups.forget("abc")  # not its letters
+    assert [one.key for one in groups.open] == ["a"]
     assert groups.update([1], [-1.0], keys=["b"]).numbers.tolist() == [4]
 
 

@@ -54,3 +54,25 @@ def test_an_enemy_who_dismisses_all_runs_out_of_alerts(rng, late):
     )  # fmt: skip
     assert dismissed == answered <= told.bound
     assert answered > 0.5 * math.log(start / lowest) / rate  # the bound is not idle
+
+
+@pytest.mark.parametrize("minds", [30, 400])
+def test_who_changes_answers_dismisses_one_more_with_each(rng, minds):
+    """All alerts are dismissed, but the first so many: those only when no other comes any more."""
+    precision, rate, start, lowest, high = 0.8, 0.25, 0.01, 1e-9, 0.04
+    level, unspent, answered = math.log(start), 0.0, 0
+    for _ in range(5000):
+        if math.log(lowest * 10 ** (9 * rng.random())) < level:
+            level += rate * (1 - precision - (answered >= minds))
+            unspent, level = unspent + max(level - math.log(high), 0.0), min(level, math.log(high))
+            answered += 1
+    known = {"answered": answered, "precision": precision, "level_rate": rate, "start": start}
+    told = bounds.precision_budget(**known, lowest=lowest, unspent=unspent)
+    assert answered - minds <= told.bound
+    assert told.bound < answered <= told.bound + minds  # all are dismissed now
+    level -= rate * minds
+    if level > -690:
+        exact = bounds.precision_budget(
+            **known, lowest=1e-300, unspent=unspent, end=math.exp(level)
+        )
+        assert exact.bound == pytest.approx(answered)

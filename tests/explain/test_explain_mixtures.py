@@ -174,6 +174,15 @@ def test_centres_and_linear_members_alone(rng):
     assert why.base == pytest.approx(why.score)
 
 
+def test_a_mixture_that_knows_no_class_is_explained_as_its_members_are(rng):
+    """Rows of weight 0 bring none."""
+    X, y = stream(rng)
+    model = Classifier().partial_fit(X, y > 0, sample_weight=np.zeros(len(X)))
+    why = model.explain(X[0])
+    assert why.label is None and str(why).startswith("No class") and why.terms == ()
+    assert {f.effect for f in why.features} == {0.0} and {v.says for v in why.members} == {None}
+
+
 def test_texts(rng):
     texts = ["abab", "cdcd", "abba", "dcdc", "abcd", "dcba"] * 10
     y = ["ab" if t.startswith("ab") else "cd" for t in texts]

@@ -155,6 +155,24 @@ def test_a_usual_time_is_not_set_against_the_usual_ones(rng: np.random.Generator
     assert "when Sunday 09:30 where Monday to Friday 08:00–18:00 was usual" in said[1]
 
 
+@pytest.mark.parametrize(("share", "rare"), [(0.4, False), (0.06, False), (0.03, True)])
+def test_a_missing_time_is_a_reason_only_where_that_is_rare(
+    rng: np.random.Generator, share: float, rare: bool
+) -> None:
+    gone = rng.permutation(300) < 300 * share
+    when = datetime.datetime(2024, 5, 1)
+    rows = [
+        {"a": float(rng.normal()), "b": float(rng.normal()),
+         "when": None if gap else when + datetime.timedelta(hours=i)}
+        for i, gap in enumerate(gone.tolist())
+    ]  # fmt: skip
+    model = onkel.Detector(missing="mean").partial_fit(rows)
+    why = model.explain([{"a": 4.5, "b": 4.5, "when": None}])
+    (told,) = [feature for feature in why.features if feature.name == "when"]
+    assert bool(gone.mean() < 0.05) == rare == told.outside and told.said == "when missing"
+    assert rare or "when missing" not in str(why)
+
+
 def test_a_text_without_words_is_said_to_be_so(rng: np.random.Generator) -> None:
     rows, _ = table(rng, 400)
     det = onkel.Detector(columns={"note": "text"}).partial_fit(rows)

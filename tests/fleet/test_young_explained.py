@@ -105,6 +105,14 @@ def test_gaps_and_the_first_rows_of_all(rng):
         fleet.explain("new", Y[:2])
     with pytest.raises(KeyError):
         fleet.explain("nobody", row)
+    # The number of an alert may be 0, as is that of answers of merged models, which name none.
+    fleet.partial_fit([*range(1000, 1250)], rng.normal(size=(250, 3)) + 3.0)
+    row = np.array([3.0, 400.0, 3.0])
+    assert fleet.predict_then_learn(["first"], row[None]).tolist() == [-1]
+    fleet.feedback("first", fleet["first"].alerts_[0]["id"], "fault")
+    why = fleet.explain("first", row)
+    assert why.precedent.id == "0"
+    assert "Like alert 0, which was answered as a fault" in why.sentence
 
 
 def test_it_is_ready_for_json(rng):

@@ -16,7 +16,7 @@ from onkel import Detector, Fleet, NoveltyDetector, files, kernels, rules
 from onkel.columns import raw_of
 from onkel.fleet.judging import FleetDetect
 from onkel.judge import Rows, answer, judge_of
-from onkel.judge.brief import Usual, in_brief
+from onkel.judge.brief import Usual, in_brief, spreads
 
 NAMES = [f"n{j}" for j in range(6)]
 EVERY = float("inf")
@@ -204,6 +204,20 @@ def test_what_never_changed_is_said_so():
     assert in_brief([0.5, 5.0], usual, ["a", "b"]) == "b 5 where 2 was usual."
     assert in_brief([2.04, 2.0], usual, ["a", "b"]).startswith("The row as a whole")  # 2.0 spreads
     assert in_brief([2.06, 2.0], usual, ["a", "b"]) == "a 2.06 is 2.1 spreads above its mean."
+
+
+def test_what_never_changes_is_no_reason(rng):
+    """Means of the last rows differ in their last digits, where all rows are the same."""
+    X = np.tile(rng.random(40) * 10.0 ** rng.integers(-9, 9, 40), (500, 1))
+    X[:, 0] = np.cumsum(rng.normal(size=500))
+    model, far = Detector().partial_fit(X[:400]), np.zeros(40)
+    for row in X[400:]:
+        told = Usual.of_densities(model._learner, row)
+        for value, mean, variance in (told.step, told.late):
+            known = variance > 0
+            far[known] = np.maximum(far, np.abs(spreads(value, mean, variance)))[known]
+        model.learn_one(row)
+    assert far[0] > 1 and (far[1:] < 1e-3).all()
 
 
 @pytest.mark.parametrize("keyed", [False, True])

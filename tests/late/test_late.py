@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import copy
 import datetime
+import gc
 import math
 import pickle
 import threading
+import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -37,6 +40,8 @@ KINDS = {
     "LinearRegressor": LinearRegressor(),
 }
 LABELS = np.array(["low", "high", "odd"])
+LETTERS = str.maketrans("0123456789", "ghijklmnop")
+"""Of a text all digits are alike."""
 
 
 def fresh(kind):
@@ -238,6 +243,31 @@ def test_room_is_used_again(rng):
     assert late._shelf.nbytes < 5000
 
 
+def test_many_rows_expire_in_no_more_time_than_it_took_to_keep_them():
+    """A look through all that have gone, for each, would be seven times that."""
+    late, spent = Late(KernelClassifier(), keep=10**6, within="1h"), []
+    for call in (lambda: late.predict(np.zeros((60_000, 1)), time=0.0), lambda: late.expire(1e6)):
+        start = time.process_time()
+        call()
+        spent.append(time.process_time() - start)
+    assert len(late) == 0 and late.counts()["expired"] == 60_000
+    assert spent[1] < 2 * spent[0]
+
+
+def test_one_long_call_takes_no_more_room(rng):
+    """What would expire within the call is not laid down; who waits is as from single rows."""
+    X, y = stream(rng, "KernelClassifier", 600)
+    late, single = Late(KernelClassifier(), keep=10), Late(KernelClassifier(), keep=10)
+    for one in (late, single):
+        one.predict(X[:5])
+        one.learn(["3", "1"], y[[3, 1]])
+    late.predict(X[5:])
+    for row in X[5:]:
+        single.predict(row[None])
+    assert files.dumps(late) == files.dumps(single)
+    assert late._shelf.nbytes < 5000
+
+
 def test_refused_rows_leave_no_trace(rng):
     late = Late(KernelClassifier())
     late.predict(rng.normal(size=(3, 2)), ids=["a", "b", "c"])
@@ -308,6 +338,36 @@ def test_texts_of_codes_go_with_their_rows(rng):
     for i in range(100):
         late.predict([{"user": f"user {i} {j}", "n": 1.0} for j in range(50)])
     assert sum(map(len, late._shelf.names.values())) < 2000
+
+
+def test_rows_of_many_words_are_looked_through_seldom(monkeypatch):
+    """Each has more words than there is room for without looking, for good."""
+    keep, looks = 300, []
+    late = Late(KernelClassifier(columns={"note": "text"}), keep=keep)
+    look = late._shelf._names_in_use
+    monkeypatch.setattr(late._shelf, "_names_in_use", lambda: looks.append(1) or look())
+    rows = [{"note": " ".join(f"w{chr(97 + j)}{i:x}q".translate(LETTERS) for j in range(12))}
+            for i in range(3 * keep)]  # fmt: skip
+    late.predict(rows[:keep])
+    for row in rows[keep:]:
+        late.predict([row])
+    held, used = (sum(map(len, names.values())) for names in (late._shelf.names, look()))
+    assert 4 * keep + 1000 < used <= held <= 2 * used + 1000
+    assert 1 <= len(looks) < 5
+
+
+def test_bytes_are_those_that_rows_take_with_their_words(rng):
+    words = rng.choice([*"abcdefghijklmnop"], size=(1000, 8, 9))
+    rows = [{"note": " ".join("".join(word) for word in row)} for row in words]
+    late = Late(KernelClassifier(columns={"note": "text"}))
+    late.predict(rows[:1])
+    gc.collect()
+    tracemalloc.start()
+    late.predict(rows[1:])
+    gc.collect()
+    taken = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert 0.7 * taken < late.nbytes < 1.5 * taken
 
 
 def test_texts_of_a_string_kernel(rng):
@@ -413,6 +473,31 @@ def test_own_ids_that_wait_already(rng):
     late.learn(["7"], ["x"])
     late.predict(np.zeros((1, 5)), ids=[7])
     assert "7" in late and 7 in late
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_the_first_rows_after_a_label_may_be_refused(flat):
+    """Those before were predicted blindly, so that a file holds nothing said of them."""
+    late, X = Late(LinearRegressor()), np.ones((3, 2))
+    late.predict(X, ids=["a", "b", "c"])
+    late.learn(["b"], [1.0] if flat else [[1.0]])
+    before = files.dumps(late)
+    with pytest.raises(ValueError, match="id 'a' already"):
+        late.predict(X, ids=["d", "e", "a"])
+    assert files.dumps(late) == before
+    assert late.learn(["a"], [2.0] if flat else [[2.0]]).prediction.shape == (1,)
+
+
+def test_labels_of_weight_0_tell_of_no_class():
+    late, X = Late(KernelClassifier(), ask=0.5), np.eye(4)
+    late.predict(X)
+    late.learn(["0", "1"], ["a", "b"], sample_weight=[0, 0])
+    said = late.predict(X)
+    assert said.prediction.tolist() == [None] * 4 and np.isnan(said.probability).all()
+    late.learn(["2", "5", "6"], ["a", "b", "a"])
+    told = late.diagnostics_
+    assert (told["answered"], told["answered_blind"], told["mistakes"]) == (5, 5, 5)
+    assert set(late.predict(X).prediction) <= {"a", "b"}
 
 
 def test_time_is_needed_and_runs_forward():

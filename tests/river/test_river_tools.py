@@ -255,6 +255,22 @@ def test_one_thread_may_learn_while_others_predict():
     assert len(model.features) == 12
 
 
+def test_an_answer_waits_until_features_have_come():
+    """Else it would be given to a model that is about to be replaced."""
+    model, row = face.Detector(warmup=20), {"a": 0.0, "b": 0.0}
+    rng = np.random.default_rng(0)
+    for a, b in rng.normal(size=(100, 2)).tolist():
+        model.learn_one({"a": a, "b": b})
+    model.learn_one({**row, "a": 30.0})
+    answering = threading.Thread(target=model.feedback, args=("100", "usual"))
+    with model._lock:  # as learning holds it
+        answering.start()
+        answering.join(0.1)
+        assert answering.is_alive()
+    answering.join()
+    assert model.estimator.alerts_[-1]["answer"] == "usual"
+
+
 # -- the same as the scikit-learn face -----------------------------------------------------------
 
 
