@@ -102,9 +102,9 @@ def planned(estimator: Any, entry: Entry, features: list[str] | None) -> Plan:
 
 def rows_of(estimator: Any, entry: Entry, features: list[str] | None) -> Any:
     """Return rows as the estimators take them."""
-    if entry.cells is None:
-        return entry.rows()
     plan = estimator.plan_
+    if entry.cells is None:
+        return entry.rows() if plan is None or entry.texts else plan.encode(_late(entry, plan))
     if plan is None:
         if estimator.__sklearn_is_fitted__():
             raise _takes_numbers(entry, features)
@@ -117,10 +117,22 @@ def rows_of(estimator: Any, entry: Entry, features: list[str] | None) -> Any:
 def row_of(estimator: Any, entry: Entry, at: int = 0) -> Any:
     """Return one row as it came, as an estimator explains it."""
     plan = estimator.plan_
-    if entry.cells is None or plan is None:
+    if plan is None and entry.cells is not None:
+        raise _takes_numbers(entry, None)
+    if plan is None or entry.texts:
         return entry.rows()[at]
-    values = [column[at] for column in entry.cells]
-    return dict(zip(_names(entry, plan.names), values, strict=True))
+    if entry.cells is None:
+        names, columns = plan.names, _late(entry, plan).columns
+    else:
+        names, columns = _names(entry, plan.names), entry.cells
+    return dict(zip(names, [column[at] for column in columns], strict=True))
+
+
+def _late(entry: Entry, plan: Plan) -> Raw:
+    """Return numbers as a table: they were read before the model had begun with other rows."""
+    columns = [[None if x != x else x for x in column] for column in entry.rows().T.tolist()]
+    _check_count(columns, plan.names)
+    return Raw(plan.names, columns, entry.count)
 
 
 def _raw(entry: Entry, names: list[str] | None) -> Raw:
