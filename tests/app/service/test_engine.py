@@ -377,3 +377,24 @@ def test_numbers_that_are_shown_catch_up_when_rows_stop(rng, tmp_path):
             time.sleep(0.05)
         shown = engine.board.changes("det")["numbers"]
         assert shown["realised"] == told["rate_realised"] and shown["t"] == 1200
+
+
+@pytest.mark.parametrize("end", ["deleted", "set aside"])
+def test_a_page_shows_nothing_of_a_model_that_ends_while_it_learns(engine, rng, monkeypatch, end):
+    """Another one may have its name by then, for another task."""
+    make(engine, "det")
+    slot, asked = engine.slot("det"), engine.watch._asked
+
+    def ends(*args):
+        if end == "deleted":
+            engine.models.drop(slot.spec.id)
+            make(engine, "det")
+        else:
+            engine.models.set_aside(slot.spec, "a test asks for it.")
+        return asked(*args)
+
+    monkeypatch.setattr(engine.watch, "_asked", ends)
+    engine.change(batch(engine, "det", rng, rows=300)[0]).result(20)
+    shown = [(one["t"], one["marks"]) for one in engine.board.models()]
+    assert shown == ([(0, 0)] if end == "deleted" else []), shown
+    assert engine.watch.trouble == ""

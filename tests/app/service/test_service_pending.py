@@ -188,6 +188,14 @@ def test_labels_of_rows_that_are_gone_can_be_left_out(one):
     assert one.client.ok("GET", "/models/late")["pending"]["expired"] == 1
 
 
+def test_labels_of_no_row_that_waits_are_nothing_to_show(one):
+    made(one.client)
+    body = {"ids": ["0"], "y": ["a"], "skip_unknown": True}
+    answer = one.client.ok("POST", "/models/late/learn", body)
+    assert (answer["learned"], answer["skipped"], answer["t"]) == (0, 1, 0)
+    assert one.engine.watch.trouble == ""
+
+
 def test_files_go_out_and_come_in(one, rng):
     made(one.client)
     remember(one.client, rng.normal(size=(5, 2)))
