@@ -256,6 +256,8 @@ def likeliest(classes: Array, chances: Array) -> list[Array]:
     >>> likeliest(np.array(["a", "b"]), np.array([[0.9, 0.1], [0.5, 0.5]]))
     [array(['a', 'b'], dtype='<U1'), array([0.9, 0.5])]
     """
+    if not len(classes):  # rows without weight alone have come
+        return [np.full(len(chances), None, object), np.full(len(chances), np.nan)]
     two = chances.shape[1] == 2
     at = (chances[:, 1] >= chances[:, 0]).astype(int) if two else chances.argmax(axis=1)
     return [classes[at], np.take_along_axis(chances, at[:, None], axis=1)[:, 0]]

@@ -50,6 +50,26 @@ def client(service):
 # -- what it does ------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("kind", ["Classifier", "KernelClassifier", "LinearClassifier"])
+@pytest.mark.parametrize("more", [{}, {"pending": 9}, {"keyed": True}])
+def test_first_rows_without_weight_bring_no_class(service, client, kind, more):
+    """Nothing is known of any label yet; before, it was refused, and the model had moved."""
+    model, keys = f"/models/{kind}-{len(str(more))}", {"keys": ["k"]} if "keyed" in more else {}
+    client.ok("POST", "/models", {"name": model[8:], "kind": kind, **more})
+    body = {"X": [[1.0, 2.0]], **keys}
+    wanted = {"y": ["a"], "sample_weight": [0.0]}
+    for _ in range(2):
+        told = client.ok("POST", f"{model}/predict-then-learn", {**body, **wanted})
+        assert (told["t"], told["values"]) == (0, [None])
+        assert client.ok("POST", f"{model}/predict", body)["values"] == [None]
+    if "pending" in more:
+        told = client.ok("POST", f"{model}/predict", {**body, "remember": True})
+        assert (told["values"], told["probability"]) == ([None], [None])
+        client.ok("POST", f"{model}/learn", {"ids": told["ids"], "y": ["b"]})
+        assert client.ok("POST", f"{model}/predict", body)["values"] == ["b"]
+    assert service.engine.faults == 0 and service.engine.watch.trouble == ""
+
+
 def test_answers_equal_those_of_the_library(tmp_path):
     X, y, _ = examples()
     det, reg = NoveltyDetector(nu=0.1), KernelRegressor(loss=losses.Huber(nu=0.1))
