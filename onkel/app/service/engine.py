@@ -258,7 +258,7 @@ class Engine:
         if slot.estimator.task != "classification":
             return
         if fleets.is_fleet(slot.estimator):
-            known = set(slot.estimator.classes_.tolist())
+            known = fleets.labels(slot)
         else:
             known = set(getattr(slot.estimator, "class_count_", ()))
         labels = known.union(v for v in entry.y or () if not isinstance(v, list))
@@ -366,6 +366,7 @@ class Engine:
         t = replay.time_of(slot.estimator)
         body, said, rows = calls.learned(slot.model, entry, slot.spec.features, position)
         slot.kept = pending.bytes_of(slot.model)
+        fleets.note_labels(slot, entry)
         estimator, features, happened = slot.estimator, slot.spec.features, None
         if slot.incidents is not None:
             happened = slot.incidents.take(entry, position, estimator, said, rows, features)
