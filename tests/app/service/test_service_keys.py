@@ -13,6 +13,8 @@ pytest.importorskip("starlette", reason="needs starlette: pip install onkel[serv
 
 import onkel
 from onkel import Detector, Fleet, KernelClassifier, KernelRegressor, files
+from onkel.fleet.ranking import Ranking
+from onkel.fleet.view import FleetView
 
 PARAMETERS = {"nu": 0.05, "terms": 30, "warmup": 40}
 
@@ -317,3 +319,22 @@ def test_labels_of_keys_are_counted_while_the_fleet_learns(tmp_path):
     with served(tmp_path / "s", classes=3) as one:
         client = one.client
         assert learn(["d"]) == 422 and learn(["c"]) == 200
+
+
+def test_a_key_that_is_forgotten_while_somebody_looks(rng):
+    threads = []
+
+    class Looked(Fleet):
+        """Whoever sees a key is followed by somebody who forgets it."""
+
+        def __contains__(self, key):
+            known = super().__contains__(key)
+            threads.append(threading.Thread(target=self.drop, args=(key,)))
+            threads[-1].start()
+            threads[-1].join(0.05)
+            return known
+
+    fleet = Looked(Detector()).partial_fit(["k"] * 9, rng.normal(size=(9, 2)))
+    assert FleetView(fleet, Ranking()).key("k")["t"] == 9
+    threads[0].join()
+    assert fleet.keys() == []
