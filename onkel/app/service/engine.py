@@ -118,6 +118,12 @@ class Engine:
                 raise self._is_aside(self.models.aside[id])
             return self.models.slots[id]
 
+    def _check_aside(self, entry: Entry) -> None:
+        """Refuse what is for a model set aside: the next start would have it learn that."""
+        with self.models.guard:
+            if entry.model in self.models.aside:
+                raise self._is_aside(self.models.aside[entry.model])
+
     def _is_aside(self, aside: Aside) -> Problem:
         name, saved = aside.spec.name, self.keeper.files.get(aside.spec.id)
         where = str(saved) if saved else "log"
@@ -222,6 +228,8 @@ class Engine:
             return
         slot = self.models.slots.get(entry.model)
         if slot is None:
+            if entry.op != "delete":
+                self._check_aside(entry)
             return
         entry.decided, entry.refused = slot.position, sorted(slot.refused) or None
         if entry.op == "delete":
@@ -360,6 +368,7 @@ class Engine:
         if entry.op == "delete":
             return self._delete(position, entry, slot)
         if slot is None:
+            self._check_aside(entry)
             raise Problem(404, "unknown_model", "This model was deleted meanwhile.", "name")
         if slot.failed:
             raise Problem(503, "model_failed", slot.failed)
