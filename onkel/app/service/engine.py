@@ -302,7 +302,7 @@ class Engine:
             except BaseException as error:
                 place.fail(self._refuse(position, entry, slot, t, error))
                 return
-            if slot is not None:
+            if slot is not None and entry.op != "delete":  # what was logged before may wait
                 slot.position = position
             place.answer(answer, None if entry.op == "delete" else slot)
 

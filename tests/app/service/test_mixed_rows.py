@@ -30,7 +30,9 @@ def service(tmp_path_factory):
 
 @pytest.fixture
 def client(service):
-    yield Client(service.url)
+    one = Client(service.url)
+    yield one
+    one.connection.close()
     told = service.client.ok("GET", "/health")
     assert told["status"] == "ok" and told["waiting"] == 0, told
     assert service.engine.faults == 0

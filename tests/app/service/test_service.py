@@ -50,6 +50,24 @@ def client(service):
 # -- what it does ------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("more", [{}, {"keyed": True}, {"kind": "LinearRegressor", "task": None}])
+@pytest.mark.parametrize("width", [2, 4])
+def test_first_rows_have_as_many_numbers_as_the_model_has_names(client, more, width):
+    """Before, they were learned, and the model could neither be saved nor sent."""
+    model, keys = f"/models/wide-{width}-{len(str(more))}", [f"k{i}" for i in range(3)]
+    wanted = {"name": model[8:], "task": "novelty", "features": NAMES, **more}
+    client.ok("POST", "/models", wanted)
+    body = {"X": [[1.0] * width] * 3, "y": None if wanted["task"] else [1.0, 2.0, 3.0]}
+    if "keyed" in more:
+        body["keys"] = keys
+    status, error = client.refused("POST", f"{model}/learn", body)
+    assert (status, error["field"]) == (422, "X[0]")
+    words = f"A row has {width} numbers; this model has 3: 'pressure', 'flow', 'heat'."
+    assert error["message"] == words
+    client.ok("POST", f"{model}/learn", {**body, "X": [[1.0, 2.0, 3.0]] * 3})
+    assert files.loads(client.send("GET", f"{model}/file")[2])
+
+
 @pytest.mark.parametrize("kind", ["Classifier", "KernelClassifier", "LinearClassifier"])
 @pytest.mark.parametrize("more", [{}, {"pending": 9}, {"keyed": True}])
 def test_first_rows_without_weight_bring_no_class(service, client, kind, more):
