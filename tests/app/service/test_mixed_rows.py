@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -38,8 +39,9 @@ def client(service):
     assert service.engine.faults == 0
 
 
-def create(client, name, task="novelty", features=None, **parameters):
-    body = {"name": name, "task": task, "features": features, "parameters": parameters}
+def create(client, name, task="novelty", features=None, kind=None, **parameters):
+    body = {"name": name, "features": features, "parameters": parameters}
+    body |= {"task": task} if kind is None else {"kind": kind}
     client.ok("POST", "/models", body)
 
 
@@ -262,6 +264,19 @@ def test_numbers_that_were_read_before_a_table_was_remembered(service, client):
     shown = client.ok("GET", "/models/two")
     assert shown["columns"]["c"] == {"kind": "category"} and shown["diagnostics"]["t"] == 11
     assert files.dumps(files.loads(held(client, "two"))) == held(client, "two")
+
+
+def test_a_table_for_a_model_of_texts(client):
+    """It was read without an end: nothing was answered, and the next start did not end either."""
+    raw = raw_of(flights(5))
+    rows = Detector().plan_of(raw).encode(raw)
+    assert len([*islice(rows, 9)]) == 5
+    create(client, "spectrum", kind="NoveltyDetector", kernel={"name": "spectrum", "length": 2})
+    for _ in range(2):
+        for rows in (flights(5), [[1.0, "a"], [2.0, "b"]]):
+            error = client.refused("POST", "/models/spectrum/learn", {"X": rows})[1]
+            assert error["code"] in ("refused", "bad_field"), error
+        client.ok("POST", "/models/spectrum/learn", {"X": ["a text", "another"]})
 
 
 def test_a_question_by_names_that_was_read_before_the_first_rows_were_numbers(service, client):
