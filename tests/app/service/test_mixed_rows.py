@@ -266,7 +266,7 @@ def test_numbers_that_were_read_before_a_table_was_remembered(service, client):
     assert files.dumps(files.loads(held(client, "two"))) == held(client, "two")
 
 
-def test_a_table_for_a_model_of_texts(client):
+def test_a_table_for_a_model_of_texts(service, client):
     """It was read without an end: nothing was answered, and the next start did not end either."""
     raw = raw_of(flights(5))
     rows = Detector().plan_of(raw).encode(raw)
@@ -277,6 +277,7 @@ def test_a_table_for_a_model_of_texts(client):
             error = client.refused("POST", "/models/spectrum/learn", {"X": rows})[1]
             assert error["code"] in ("refused", "bad_field"), error
         client.ok("POST", "/models/spectrum/learn", {"X": ["a text", "another"]})
+    assert service.engine.watch.trouble == ""  # nor is an alert of a model without terms
 
 
 def test_a_question_by_names_that_was_read_before_the_first_rows_were_numbers(service, client):
