@@ -227,6 +227,11 @@ def string_rows(X: Any, owner: str) -> list[str]:
     """Return X as a list of strings; raise a ValueError that says what is wrong."""
     if isinstance(X, str):
         raise ValueError("A string kernel takes a list of strings; got one string. Pass [text].")
+    if hasattr(X, "plan"):
+        raise ValueError(
+            f"The kernel of this {owner} takes strings; got rows with columns. The model was not "
+            "changed."
+        )
     if hasattr(X, "to_numpy"):
         X = X.to_numpy()
     if isinstance(X, np.ndarray):

@@ -355,6 +355,8 @@ class Encoded:
 
     def __getitem__(self, which: Any) -> Encoded:
         """Return some of the rows, or one."""
+        if isinstance(which, int) and which >= len(self.X):
+            raise IndexError(which)  # else who goes through the rows would never end
         which = slice(which, which + 1) if isinstance(which, int) else which
         return Encoded(self.X[which], self.names, self.plan)
 

@@ -107,7 +107,8 @@ class FleetView(View):
 
     def model(self, key: Key) -> Any | None:
         """Return the detector of a key; None if it is not known."""
-        return self.fleet[key] if key in self.fleet else None  # noqa: SIM401 (it is no dict)
+        with self.fleet.still():  # else it may be forgotten in between
+            return self.fleet[key] if key in self.fleet else None  # noqa: SIM401 (it is no dict)
 
 
 def _named(key: Key) -> dict[str, Any]:

@@ -66,8 +66,9 @@ class Spectrum(Kernel):
         rows: Iterable[Mapping[str, float]], columns: Iterable[Mapping[str, float]]
     ) -> Array:
         """Return the matrix for texts whose features are known."""
-        columns = list(columns)
-        return np.array([[_dot(r, c) for c in columns] for r in rows]).reshape(-1, len(columns))
+        rows, columns = list(rows), list(columns)
+        found = np.array([[_dot(r, c) for c in columns] for r in rows])
+        return found.reshape(len(rows), len(columns))
 
 
 def _dot(a: Mapping[str, float], b: Mapping[str, float]) -> float:

@@ -72,9 +72,11 @@ def nothing_known(estimator: Any, count: int) -> Looked:
 def look(estimator: Any, X: Any, asks: bool) -> Looked:
     """Return what an estimator that has learned says of rows; doubts of numbers only if it asks."""
     if estimator.task == "classification":
+        if not len(estimator.classes_):
+            return nothing_known(estimator, len(X))
         chances = estimator.predict_proba(X)
         labels, p = likeliest(estimator.classes_, chances)
-        known = np.full(len(labels), chances.shape[1] > 0)
+        known = np.ones(len(labels), bool)
         return Looked(labels, p, None, labels.tolist(), p[:, None], _ahead(chances), known)
     if not tells_interval(estimator):
         values = estimator.predict(X)

@@ -231,6 +231,11 @@ class Late(Locked):
         rows = inside.rows_to_learn(self.estimator, inputs.on_host(X), self._shelf.plan)
         return self._shelf.fitting(rows, "Late")
 
+    def check_first(self, rows: Any) -> None:
+        """Refuse rows that the estimator is to learn first, where those kept have other columns."""
+        if not self.__sklearn_is_fitted__():
+            self._shelf.check_width(rows, "Late")
+
     def _ids(self, ids: Any, count: int) -> list[str]:
         own = ids is not None
         if count and self._own is not None and own != self._own:

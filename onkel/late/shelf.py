@@ -80,6 +80,21 @@ class Shelf:
         kind, width = self.rows.dtype, self.rows.shape[1]
         return inputs.numeric_rows(rows, owner, kind, width, gaps=True)
 
+    def check_width(self, rows: Any, owner: str) -> None:
+        """Refuse rows with more or fewer columns than those have that lie here, or with none."""
+        if self.rows is None:
+            return
+        found = _width(self.rows)
+        if isinstance(rows, Encoded):
+            wide = len(rows.plan.names) if self.plan is None else rows.X.shape[1]
+        else:
+            wide = _width(rows)
+        if wide != found:
+            raise ValueError(
+                f"{owner}: the rows that were kept first have {_columns(found)}, and so must these "
+                f"have; got {_columns(wide)}."
+            )
+
     def put(self, rows: Any, told: Array | None) -> list[int]:
         """Lay rows down, and what was said of them (None: nothing); return their places."""
         count = len(rows)
@@ -218,3 +233,12 @@ def _kind(rows: Any) -> str:
     if isinstance(rows, list):
         return "texts"
     return "rows of a table" if isinstance(rows, Encoded) else "rows of numbers"
+
+
+def _width(rows: Any) -> int | None:
+    """Return how many columns rows have; None for texts, which have none."""
+    return None if isinstance(rows, list) else int(rows.shape[1])
+
+
+def _columns(width: int | None) -> str:
+    return "no columns (texts)" if width is None else f"{width} column{'s' * (width != 1)}"

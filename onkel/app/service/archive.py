@@ -291,8 +291,9 @@ class Archive:
     def pieces(self) -> list[Piece]:
         """Return the files of archive and log, oldest first, between which nothing is missing."""
         with self._guard:
+            end = self.log.next  # asked first: the log may go on in a new file meanwhile
             newest = self.log.segments()[-1]
-            last = Piece(int(newest.stem), self.log.next, newest)
+            last = Piece(int(newest.stem), max(int(newest.stem), end), newest)
             found = sorted([*self._archived(), *self._logged(), last])
         for i in range(len(found) - 1, 0, -1):
             if found[i - 1].end < found[i].first:

@@ -129,6 +129,7 @@ def learned(
     if entry.op == feedback.OP:
         return feedback.applied(estimator, entry, position), Answer(np.zeros(0), {}), []
     rows = rows_of(model, entry, names)
+    pending.check_first(model, rows)
     said = feedback.named(estimator, learn(estimator, entry, names, rows), entry, len(rows))
     wanted = said if entry.op == "predict-then-learn" else None
     return answer(entry, wanted, estimator.t_, position), said, rows

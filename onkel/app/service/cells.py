@@ -28,6 +28,11 @@ def matrix(rows: list[Any], names: list[str] | None, limits: Limits) -> Array:
     if isinstance(rows[0], dict):
         return _by_name(same(rows, dict), names or [], limits)
     check_width(same(rows, list), limits)
+    if names is not None and len(rows[0]) != len(names):
+        listed = ", ".join(f"{name[:80]!r}" for name in names[:10])
+        more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+        words = f"A row has {len(rows[0])} numbers; this model has {len(names)}: {listed}{more}."
+        raise Problem(422, "bad_field", words, "X[0]")
     return np.array(rows, np.float64)  # None becomes NaN, a gap
 
 

@@ -118,6 +118,12 @@ class Engine:
                 raise self._is_aside(self.models.aside[id])
             return self.models.slots[id]
 
+    def _check_aside(self, entry: Entry) -> None:
+        """Refuse what is for a model set aside: the next start would have it learn that."""
+        with self.models.guard:
+            if entry.model in self.models.aside:
+                raise self._is_aside(self.models.aside[entry.model])
+
     def _is_aside(self, aside: Aside) -> Problem:
         name, saved = aside.spec.name, self.keeper.files.get(aside.spec.id)
         where = str(saved) if saved else "log"
@@ -222,6 +228,8 @@ class Engine:
             return
         slot = self.models.slots.get(entry.model)
         if slot is None:
+            if entry.op != "delete":
+                self._check_aside(entry)
             return
         entry.decided, entry.refused = slot.position, sorted(slot.refused) or None
         if entry.op == "delete":
@@ -258,7 +266,7 @@ class Engine:
         if slot.estimator.task != "classification":
             return
         if fleets.is_fleet(slot.estimator):
-            known = set(slot.estimator.classes_.tolist())
+            known = fleets.labels(slot)
         else:
             known = set(getattr(slot.estimator, "class_count_", ()))
         labels = known.union(v for v in entry.y or () if not isinstance(v, list))
@@ -294,7 +302,7 @@ class Engine:
             except BaseException as error:
                 place.fail(self._refuse(position, entry, slot, t, error))
                 return
-            if slot is not None:
+            if slot is not None and entry.op != "delete":  # what was logged before may wait
                 slot.position = position
             place.answer(answer, None if entry.op == "delete" else slot)
 
@@ -360,12 +368,14 @@ class Engine:
         if entry.op == "delete":
             return self._delete(position, entry, slot)
         if slot is None:
+            self._check_aside(entry)
             raise Problem(404, "unknown_model", "This model was deleted meanwhile.", "name")
         if slot.failed:
             raise Problem(503, "model_failed", slot.failed)
         t = replay.time_of(slot.estimator)
         body, said, rows = calls.learned(slot.model, entry, slot.spec.features, position)
         slot.kept = pending.bytes_of(slot.model)
+        fleets.note_labels(slot, entry)
         estimator, features, happened = slot.estimator, slot.spec.features, None
         if slot.incidents is not None:
             happened = slot.incidents.take(entry, position, estimator, said, rows, features)

@@ -11,6 +11,7 @@ from onkel.app.http.problems import Problem
 from onkel.app.service import feedback
 from onkel.app.service.bodies import LONGEST, Entry
 from onkel.app.service.limits import Limits
+from onkel.app.service.slots import Slot
 from onkel.estimators import inside
 from onkel.fleet import Fleet
 from onkel.fleet.judging import FleetDetect, FleetDetected
@@ -66,6 +67,26 @@ def check_room(fleet: Fleet, entry: Entry, limits: Limits) -> None:
     if len(fleet) + new > limits.keys:
         words = f"A model may have {limits.keys} keys here; it has {len(fleet)}."
         raise Problem(409, "too_many_keys", words, "keys", limit=limits.keys)
+
+
+def labels(slot: Slot) -> set[Any]:
+    """Return the labels of all keys.
+
+    The fleet is asked the first time alone, before it learns: later it might be learning for long.
+    """
+    if slot.labels is None:
+        slot.labels = set(slot.estimator.classes_.tolist())
+    return slot.labels
+
+
+def note_labels(slot: Slot, entry: Entry) -> None:
+    """Keep them as they are after a record, while no other is at the model."""
+    if slot.labels is None:
+        return
+    if entry.op == "forget":
+        slot.labels = set(slot.estimator.classes_.tolist())
+    else:
+        slot.labels = slot.labels.union(entry.y or ())
 
 
 def named(rows: Any, names: list[str] | None) -> Any:

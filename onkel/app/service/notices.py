@@ -51,6 +51,8 @@ _LOG = logging.getLogger("onkel.service")
 NAME = "notices.sqlite"
 PATIENCE = 30.0
 """Seconds that a snapshot waits for alerts to be written."""
+ENDING = 30.0
+"""Seconds that the end of a service waits for messages at most, however many are being taken."""
 _TABLES = {
     "meta": "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "taken": "CREATE TABLE taken (model INTEGER PRIMARY KEY, position INTEGER NOT NULL)",
@@ -287,7 +289,8 @@ class Notices:
             self._wake.notify_all()
         if self._writer.is_alive():
             self._writer.join(PATIENCE)
-            self.office.drain()
+            until = time.monotonic() + ENDING
+            self.office.drain(lambda: time.monotonic() > until)
         self.office.stop()
         for words in self.office.troubles("they are sent after the next start"):
             _LOG.warning("%s", words)

@@ -151,6 +151,15 @@ def remember(late: Late, entry: Entry, names: list[str] | None, rows: Any, posit
     return encode(found)
 
 
+def check_first(model: Any, rows: Any) -> None:
+    """Refuse the first rows of a model if those that wait for their labels have other columns."""
+    try:
+        if isinstance(model, Late):
+            model.check_first(rows)
+    except ValueError as error:
+        raise Problem(422, "refused", str(error), "X") from None
+
+
 def answer(late: Late, entry: Entry, position: int) -> tuple[bytes, Answer, list[str]]:
     """Learn rows whose labels came; return the answer, what the page draws, and their ids."""
     ids, y = entry.ids or [], entry.y or []
@@ -165,7 +174,8 @@ def answer(late: Late, entry: Entry, position: int) -> tuple[bytes, Answer, list
         raise Problem(422, "refused", str(error)[:2000], field_of(error, "y")) from error
     skipped = len(ids) - len(found.ids)
     body = {"position": position, "t": late.t_, "learned": len(found.ids), "skipped": skipped}
-    return encode(body), Answer(np.zeros(0), {}, _marks(late, found, ids, y)), found.ids
+    marks = _marks(late, found, ids, y) if found.ids else Marks()
+    return encode(body), Answer(np.zeros(0), {}, marks), found.ids
 
 
 def _words(error: NotWaiting) -> str:

@@ -69,6 +69,8 @@ class Slot:
         self.bytes = 0
         self.kept = model.nbytes if isinstance(model, Late) else 0
         """Bytes of rows that wait for their labels."""
+        self.labels: set[Any] | None = None
+        """Of a classifier with keys, all that it knows; None until somebody asks."""
         self.begin()
         self.promised: float | None = None
         """Rate of alerts, or of targets outside; `realised` is what came of it, of late."""

@@ -40,7 +40,7 @@ def check(estimator: Any, entry: Entry, features: list[str] | None, limits: Limi
     plan = estimator.plan_
     if plan is None:
         if begun:
-            raise _takes_numbers(entry, features)
+            raise _takes_no_table(estimator, entry, features)
         plan = planned(estimator, entry, features)
         check_plan(plan, limits)
         entry.plan = encode(plan.to_dict())
@@ -67,8 +67,11 @@ def _check_lengths(name: str, column: list[Any], most: int) -> None:
             raise Problem(422, "bad_field", words, f"X[{i}]", limit=most)
 
 
-def _takes_numbers(entry: Entry, features: list[str] | None) -> Problem:
-    """Return why a model that knows its rows as numbers alone refuses a table."""
+def _takes_no_table(estimator: Any, entry: Entry, features: list[str] | None) -> Problem:
+    """Return why a model that knows its rows as numbers alone, or as texts, refuses a table."""
+    if not getattr(estimator, "n_features_in_", 1):
+        words = "This model has learned texts: a row is one text, and has no columns."
+        return Problem(422, "bad_field", words, "X[0]")
     names = features or [f"x{j}" for j in range(len(entry.cells or ()))]
     for name, column in zip(entry.names or names, entry.cells or (), strict=False):
         for i, cell in enumerate(column):
@@ -102,12 +105,12 @@ def planned(estimator: Any, entry: Entry, features: list[str] | None) -> Plan:
 
 def rows_of(estimator: Any, entry: Entry, features: list[str] | None) -> Any:
     """Return rows as the estimators take them."""
-    if entry.cells is None:
-        return entry.rows()
     plan = estimator.plan_
+    if entry.cells is None:
+        return entry.rows() if plan is None or entry.texts else plan.encode(_late(entry, plan))
     if plan is None:
         if estimator.__sklearn_is_fitted__():
-            raise _takes_numbers(entry, features)
+            raise _takes_no_table(estimator, entry, features)
         known = entry.plan and Plan.from_dict(msgspec.json.decode(entry.plan))
         plan = known or planned(estimator, entry, features)
     _names(entry, plan.names)
@@ -117,10 +120,22 @@ def rows_of(estimator: Any, entry: Entry, features: list[str] | None) -> Any:
 def row_of(estimator: Any, entry: Entry, at: int = 0) -> Any:
     """Return one row as it came, as an estimator explains it."""
     plan = estimator.plan_
-    if entry.cells is None or plan is None:
+    if plan is None and entry.cells is not None:
+        raise _takes_no_table(estimator, entry, None)
+    if plan is None or entry.texts:
         return entry.rows()[at]
-    values = [column[at] for column in entry.cells]
-    return dict(zip(_names(entry, plan.names), values, strict=True))
+    if entry.cells is None:
+        names, columns = plan.names, _late(entry, plan).columns
+    else:
+        names, columns = _names(entry, plan.names), entry.cells
+    return dict(zip(names, [column[at] for column in columns], strict=True))
+
+
+def _late(entry: Entry, plan: Plan) -> Raw:
+    """Return numbers as a table: they were read before the model had begun with other rows."""
+    columns = [[None if x != x else x for x in column] for column in entry.rows().T.tolist()]
+    _check_count(columns, plan.names)
+    return Raw(plan.names, columns, entry.count)
 
 
 def _raw(entry: Entry, names: list[str] | None) -> Raw:

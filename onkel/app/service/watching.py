@@ -5,8 +5,9 @@ Why a row raised an alert is said by the model as it was just before it learned 
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -82,6 +83,7 @@ class Watch:
         self.trouble = ""
         """The last thing that went wrong; a page is no reason to stop learning."""
         self._watched: dict[int, Watched] = {}
+        self._ending = threading.Lock()  # nothing is shown of a model between its end and after
 
     def begin(self, slot: Slot) -> None:
         """Show a model."""
@@ -100,7 +102,14 @@ class Watch:
     def end(self, slot: Slot) -> None:
         """Show a model no longer."""
         self._watched.pop(slot.spec.id, None)
-        self.board.forget(slot.spec.name)
+        with self._ending:
+            self.board.forget(slot.spec.name)
+
+    def _show(self, slot: Slot, call: Callable[..., None], *told: Any) -> None:
+        """Tell the board of a model, unless it has ended: another may have its name by now."""
+        with self._ending:
+            if not slot.gone and not slot.failed:
+                call(slot.spec.name, *told)
 
     def forgot(self, slot: Slot, keys: list[Any]) -> None:
         """Show keys no longer."""
@@ -127,7 +136,7 @@ class Watch:
         slot.examples += learned
         slot.alerts += 0 if judged.mark is None else int(np.count_nonzero(judged.mark))
         watched = self._watched.get(slot.spec.id)
-        if watched is None or slot.gone:
+        if watched is None or slot.gone or not slot.estimator.__sklearn_is_fitted__():
             return
         try:
             if entry.op == feedback.OP:
@@ -140,7 +149,7 @@ class Watch:
                 told = [event.incident for event in events]
                 joined = {one.number: one.into for one in told if one.into is not None}
                 if joined:
-                    self.board.join(slot.spec.name, joined)
+                    self._show(slot, self.board.join, joined)
         except Exception as error:
             self.trouble = f"{type(error).__name__}: {error}"
 
@@ -156,11 +165,12 @@ class Watch:
                 slot.ask(partial(self._refresh, slot, watched))
 
     def _refresh(self, slot: Slot, watched: Watched) -> None:
-        if slot.gone:
+        if slot.gone or slot.failed:
             return
         try:
             found = self._asked(slot, watched) | _counted(slot)
-            self.board.publish(slot.spec.name, Block(slot.estimator.task, 0, numbers=found))
+            block = Block(slot.estimator.task, 0, numbers=found)
+            self._show(slot, self.board.publish, block)
         except Exception as error:
             self.trouble = f"{type(error).__name__}: {error}"
 
@@ -177,7 +187,7 @@ class Watch:
         if slot.incidents is None or slot.gone:
             return
         try:
-            self.board.show_incidents(slot.spec.name, slot.incidents.known())
+            self._show(slot, self.board.show_incidents, slot.incidents.known())
         except Exception as error:
             self.trouble = f"{type(error).__name__}: {error}"
 
@@ -186,10 +196,11 @@ class Watch:
         ids, answers = entry.alerts or [], entry.answers or []
         keys: list[Any] = [*entry.keys] if entry.keys else [None] * len(ids)
         for key, id, answer in zip(keys, ids, answers, strict=True):
-            self.board.answer(slot.spec.name, str(int(id)), answer, key)
+            self._show(slot, self.board.answer, str(int(id)), answer, key)
         if watched.ranking is None:
             numbers = self._numbers(slot, watched, slot.estimator.diagnostics_)
-            self.board.publish(slot.spec.name, Block(slot.estimator.task, 0, numbers=numbers))
+            block = Block(slot.estimator.task, 0, numbers=numbers)
+            self._show(slot, self.board.publish, block)
 
     def _publish(
         self, slot: Slot, watched: Watched, entry: Entry, rows: Any, judged: Marks, known: Known
@@ -210,7 +221,7 @@ class Watch:
             est.task, len(rows), judged.value, judged.limit, judged.mark, X, names, numbers,
             _seconds(entry),
         )  # fmt: skip
-        self.board.publish(slot.spec.name, block)
+        self._show(slot, self.board.publish, block)
         if est.task == "novelty" and judged.mark is not None and judged.mark.any():
             self._alerts(slot, judged, places_of(entry, est), known)
 
@@ -231,7 +242,7 @@ class Watch:
             fleet.task, len(keys), judged.value, judged.limit, judged.mark, X, names, numbers,
             _seconds(entry),
         )  # fmt: skip
-        self.board.publish(slot.spec.name, block)
+        self._show(slot, self.board.publish, block)
         none = np.zeros(len(keys), bool)
         if fleet.task != "novelty" or judged.value is None:
             mark = none if judged.mark is None else judged.mark
@@ -245,7 +256,7 @@ class Watch:
         for alert, at in told:
             alert |= {"key": str(keys[at]), "whole": not isinstance(keys[at], str)}
             alert["sentence"] = why.get(at, UNKNOWN)
-        self.board.tell(slot.spec.name, [alert for alert, _ in told])
+        self._show(slot, self.board.tell, [alert for alert, _ in told])
 
     def _numbers(self, slot: Slot, watched: Watched, report: dict[str, Any]) -> dict[str, Any]:
         tally = tables.tally_bytes(slot.estimator.tally_)
@@ -284,7 +295,7 @@ class Watch:
         told = _told(judged, before, known)
         for alert, at in told:
             alert |= _reason(why.get(at, UNKNOWN))
-        self.board.tell(slot.spec.name, [alert for alert, _ in told])
+        self._show(slot, self.board.tell, [alert for alert, _ in told])
 
 
 def _of(known: Known, at: int) -> dict[str, Any]:

@@ -221,6 +221,37 @@ def test_a_file_may_be_moved_while_it_is_read(tmp_path) -> None:
     assert [r.position for r in found] == [5, 8, 11, 14]
 
 
+@pytest.mark.parametrize("when", range(4))
+def test_the_log_may_go_on_in_a_new_file_while_it_is_looked_at(tmp_path, when) -> None:
+    """It was called damaged where it went on between two looks at it."""
+    log, archive = parts(tmp_path)
+    log.append([(2, b"newest")])
+    looks = []
+
+    def move() -> None:
+        log.rotate()
+        log.append([(2, b"later")])
+
+    class Moving(Log):
+        """It goes on after a look, or before it."""
+
+        def __getattribute__(self, name):
+            if name not in ("next", "segments"):
+                return getattr(log, name)
+            looks.append(name)
+            if len(looks) == when // 2 + 1 and when % 2:
+                move()
+            found = getattr(log, name)() if name == "segments" else log.next
+            if len(looks) == when // 2 + 1 and not when % 2:
+                move()
+            return found if name == "next" else lambda: found
+
+    archive.log = Moving(tmp_path)
+    pieces = archive.pieces()
+    found = [r.position for r in archive.records(pieces, 2, pieces[-1].end - 1)]
+    assert found[:6] == [2, 5, 8, 11, 14, 16] and found[6:] in ([], [17])
+
+
 # -- when the disk refuses ---------------------------------------------------------------------
 
 

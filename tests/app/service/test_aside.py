@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
+from contextlib import closing
 
 import pytest
 from helpers.serving import served
@@ -299,3 +301,31 @@ def test_an_uploaded_model_that_cannot_say_how_it_is_is_refused(monkeypatch):
     with pytest.raises(Problem, match="cannot be used") as caught:
         codec.received(data)
     assert caught.value.status == 422
+
+
+@pytest.mark.parametrize("when", ["before it is logged", "on its way to the disk", "in the queue"])
+def test_what_comes_while_a_model_is_set_aside_is_never_learned(tmp_path, rng, when):
+    """It was answered with 404, and the next start learned it."""
+    with two_models(tmp_path / "state") as engine:
+        learn(engine, "bad", 0)
+        slot, gate = engine.slot("bad"), threading.Event()
+        X = rng.normal(size=(5, 3))
+        late = Entry("learn", slot.spec.id, width=3, numbers=X.tobytes())
+        if when == "on its way to the disk":
+            append = engine.state.log.append
+            engine.state.log.append = lambda records: gate.wait(20) and append(records)
+        elif when == "in the queue":
+            slot.do(lambda: gate.wait(20))
+        answer = None if when == "before it is logged" else engine.change(late)
+        if when == "in the queue":
+            while engine.state.log.next - 1 == slot.position:
+                assert engine.waiting
+        engine.models.set_aside(slot.spec, "a test asks for it.")
+        gate.set()
+        with pytest.raises(Problem, match="a test asks for it") as error:
+            (answer or engine.change(late)).result(20)
+        assert error.value.status == 503
+        t = slot.estimator.t_
+        learn(engine, "good", 0)
+    with closing(Engine(tmp_path / "state")) as again:
+        assert again.slot("bad").estimator.t_ == t and not again.models.aside

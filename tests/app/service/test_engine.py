@@ -21,7 +21,7 @@ import pytest
 from onkel import KernelClassifier, KernelRegressor, NoveltyDetector, expansions, files, losses
 from onkel.app.disk import InUse
 from onkel.app.http.problems import Problem
-from onkel.app.service import bodies
+from onkel.app.service import bodies, kept
 from onkel.app.service import log as logs
 from onkel.app.service.bodies import Batch, Entry
 from onkel.app.service.engine import Engine
@@ -377,3 +377,40 @@ def test_numbers_that_are_shown_catch_up_when_rows_stop(rng, tmp_path):
             time.sleep(0.05)
         shown = engine.board.changes("det")["numbers"]
         assert shown["realised"] == told["rate_realised"] and shown["t"] == 1200
+
+
+@pytest.mark.parametrize("end", ["deleted", "set aside"])
+def test_a_page_shows_nothing_of_a_model_that_ends_while_it_learns(engine, rng, monkeypatch, end):
+    """Another one may have its name by then, for another task."""
+    make(engine, "det")
+    slot, asked = engine.slot("det"), engine.watch._asked
+
+    def ends(*args):
+        if end == "deleted":
+            engine.models.drop(slot.spec.id)
+            make(engine, "det")
+        else:
+            engine.models.set_aside(slot.spec, "a test asks for it.")
+        return asked(*args)
+
+    monkeypatch.setattr(engine.watch, "_asked", ends)
+    engine.change(batch(engine, "det", rng, rows=300)[0]).result(20)
+    shown = [(one["t"], one["marks"]) for one in engine.board.models()]
+    assert shown == ([(0, 0)] if end == "deleted" else []), shown
+    assert engine.watch.trouble == ""
+
+
+def test_what_waits_behind_a_model_that_is_deleted_is_not_yet_done(engine, rng):
+    """Whoever replays it counts what it has learned, and nothing that still waits."""
+    make(engine, "det")
+    engine.change(batch(engine, "det", rng)[0]).result(20)
+    slot, gate = engine.slot("det"), threading.Event()
+    before = kept.standing(slot)
+    slot.do(lambda: gate.wait(20))
+    waiting = engine.change(batch(engine, "det", rng)[0])
+    deleted = engine.change(Entry("delete", slot.spec.id)).result(20)
+    try:
+        assert kept.standing(slot) == before and not waiting.done()
+    finally:
+        gate.set()
+    assert before.position < waiting.result(20).position < deleted.position

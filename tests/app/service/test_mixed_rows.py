@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import time
+from itertools import islice
 
+import numpy as np
 import pytest
 from helpers.flights import flights, named
 from helpers.serving import Client, served
 
 from onkel import Classifier, Detector, Regressor, files
-from onkel.app.service import tables
+from onkel.app.http.problems import Problem
+from onkel.app.service import calls, tables
 from onkel.app.service.bodies import Entry
 from onkel.app.service.limits import Limits
 from onkel.columns import Columns, raw_of
@@ -28,14 +31,17 @@ def service(tmp_path_factory):
 
 @pytest.fixture
 def client(service):
-    yield Client(service.url)
+    one = Client(service.url)
+    yield one
+    one.connection.close()
     told = service.client.ok("GET", "/health")
     assert told["status"] == "ok" and told["waiting"] == 0, told
     assert service.engine.faults == 0
 
 
-def create(client, name, task="novelty", features=None, **parameters):
-    body = {"name": name, "task": task, "features": features, "parameters": parameters}
+def create(client, name, task="novelty", features=None, kind=None, **parameters):
+    body = {"name": name, "features": features, "parameters": parameters}
+    body |= {"task": task} if kind is None else {"kind": kind}
     client.ok("POST", "/models", body)
 
 
@@ -206,6 +212,81 @@ def test_rows_that_come_while_the_first_ones_are_learned(kind):
 
     tables.check(Asked(), entry, None, Limits())
     assert seen[:2] == ["_tally", "_learner"]
+
+
+TABLE = [{"a": float(i), "b": i % 7 * 1.5, "c": "uvw"[i % 3]} for i in range(60)]
+
+
+def numbers(engine, name, op, rows):
+    """Return rows of numbers as a request has them that was read before its model had begun."""
+    X = np.asarray(rows, float)
+    id = engine.slot(name).spec.id
+    return Entry(op, id, width=X.shape[1], numbers=X.tobytes())
+
+
+@pytest.mark.parametrize("kind", ["Detector", "NoveltyDetector"])
+def test_numbers_that_were_read_before_the_first_rows_were_a_table(service, client, kind):
+    """They are rows of the table, as they would be a moment later; so is their alert's reason."""
+    rows = [[1.0, 2.0, 3.0], [900.0, 2.0, None], [2.0, 900.0, 3.0]]
+    engine, files_of = service.engine, []
+    for name in (f"early-{kind}", f"late-{kind}"):
+        client.ok("POST", "/models", {"name": name, "kind": kind})
+        early = numbers(engine, name, "learn", rows)
+        client.ok("POST", f"/models/{name}/learn", {"X": TABLE * 10})
+        if name.startswith("early"):
+            engine.change(early).result(20)
+        else:
+            client.ok("POST", f"/models/{name}/learn", {"X": rows})
+        files_of.append(held(client, name))
+    assert files_of[0] == files_of[1]
+    assert engine.watch.trouble == ""
+    one = engine.slot(f"early-{kind}")
+    asked = numbers(engine, one.spec.name, "explain", rows[1:2])
+    told = client.ok("POST", f"/models/{one.spec.name}/explain", {"x": rows[1]})
+    assert calls.explain(one.estimator, asked, 3, 0)["sentence"] == told["sentence"]
+    wide = numbers(engine, one.spec.name, "learn", [[1.0, 2.0, 3.0, 4.0]])
+    with pytest.raises(Problem, match="A row has 4 cells; this model has 3: 'a', 'b', 'c'"):
+        engine.change(wide).result(20)
+    texts = Entry("learn", one.spec.id, texts=["a b c"])
+    with pytest.raises(Problem, match="takes rows with the columns"):
+        engine.change(texts).result(20)
+
+
+def test_numbers_that_were_read_before_a_table_was_remembered(service, client):
+    """All rows of a model have the same columns, or its file could not be loaded again."""
+    body = {"name": "two", "task": "regression", "pending": 100}
+    client.ok("POST", "/models", body)
+    early = numbers(service.engine, "two", "learn", [[1.0, 2.0, 3.0]] * 9)
+    early.y = [1.0] * 9
+    client.ok("POST", "/models/two/predict", {"X": TABLE, "remember": True})
+    service.engine.change(early).result(20)
+    client.ok("POST", "/models/two/learn", {"ids": ["0", "1"], "y": [1.0, 2.0]})
+    shown = client.ok("GET", "/models/two")
+    assert shown["columns"]["c"] == {"kind": "category"} and shown["diagnostics"]["t"] == 11
+    assert files.dumps(files.loads(held(client, "two"))) == held(client, "two")
+
+
+def test_a_table_for_a_model_of_texts(service, client):
+    """It was read without an end: nothing was answered, and the next start did not end either."""
+    raw = raw_of(flights(5))
+    rows = Detector().plan_of(raw).encode(raw)
+    assert len([*islice(rows, 9)]) == 5
+    create(client, "spectrum", kind="NoveltyDetector", kernel={"name": "spectrum", "length": 2})
+    for _ in range(2):
+        for rows in (flights(5), [[1.0, "a"], [2.0, "b"]]):
+            error = client.refused("POST", "/models/spectrum/learn", {"X": rows})[1]
+            assert "text" in error["message"] or "strings" in error["message"], error
+        client.ok("POST", "/models/spectrum/learn", {"X": ["a text", "another"]})
+    assert service.engine.watch.trouble == ""  # nor is an alert of a model without terms
+
+
+def test_a_question_by_names_that_was_read_before_the_first_rows_were_numbers(service, client):
+    create(client, "asked-early")
+    estimator = service.engine.slot("asked-early").estimator
+    early = Entry("explain", 1, names=["a", "b"], cells=[[1.0], [2.0]])
+    client.ok("POST", "/models/asked-early/learn", {"X": [[1.0, 2.0], [2.0, 3.0]]})
+    with pytest.raises(Problem, match="Rows by name need a model"):
+        calls.explain(estimator, early, 3, 0)
 
 
 PARAMETERS = [

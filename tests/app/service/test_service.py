@@ -50,6 +50,44 @@ def client(service):
 # -- what it does ------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("more", [{}, {"keyed": True}, {"kind": "LinearRegressor", "task": None}])
+@pytest.mark.parametrize("width", [2, 4])
+def test_first_rows_have_as_many_numbers_as_the_model_has_names(client, more, width):
+    """Before, they were learned, and the model could neither be saved nor sent."""
+    model, keys = f"/models/wide-{width}-{len(str(more))}", [f"k{i}" for i in range(3)]
+    wanted = {"name": model[8:], "task": "novelty", "features": NAMES, **more}
+    client.ok("POST", "/models", wanted)
+    body = {"X": [[1.0] * width] * 3, "y": None if wanted["task"] else [1.0, 2.0, 3.0]}
+    if "keyed" in more:
+        body["keys"] = keys
+    status, error = client.refused("POST", f"{model}/learn", body)
+    assert (status, error["field"]) == (422, "X[0]")
+    words = f"A row has {width} numbers; this model has 3: 'pressure', 'flow', 'heat'."
+    assert error["message"] == words
+    client.ok("POST", f"{model}/learn", {**body, "X": [[1.0, 2.0, 3.0]] * 3})
+    assert files.loads(client.send("GET", f"{model}/file")[2])
+
+
+@pytest.mark.parametrize("kind", ["Classifier", "KernelClassifier", "LinearClassifier"])
+@pytest.mark.parametrize("more", [{}, {"pending": 9}, {"keyed": True}])
+def test_first_rows_without_weight_bring_no_class(service, client, kind, more):
+    """Nothing is known of any label yet; before, it was refused, and the model had moved."""
+    model, keys = f"/models/{kind}-{len(str(more))}", {"keys": ["k"]} if "keyed" in more else {}
+    client.ok("POST", "/models", {"name": model[8:], "kind": kind, **more})
+    body = {"X": [[1.0, 2.0]], **keys}
+    wanted = {"y": ["a"], "sample_weight": [0.0]}
+    for _ in range(2):
+        told = client.ok("POST", f"{model}/predict-then-learn", {**body, **wanted})
+        assert (told["t"], told["values"]) == (0, [None])
+        assert client.ok("POST", f"{model}/predict", body)["values"] == [None]
+    if "pending" in more:
+        told = client.ok("POST", f"{model}/predict", {**body, "remember": True})
+        assert (told["values"], told["probability"]) == ([None], [None])
+        client.ok("POST", f"{model}/learn", {"ids": told["ids"], "y": ["b"]})
+        assert client.ok("POST", f"{model}/predict", body)["values"] == ["b"]
+    assert service.engine.faults == 0 and service.engine.watch.trouble == ""
+
+
 def test_answers_equal_those_of_the_library(tmp_path):
     X, y, _ = examples()
     det, reg = NoveltyDetector(nu=0.1), KernelRegressor(loss=losses.Huber(nu=0.1))

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
-from helpers.serving import served
+from helpers.flights import named
+from helpers.serving import Client, served
 
 pytest.importorskip("starlette", reason="needs starlette: pip install onkel[serve]")
 
 import onkel
 from onkel import Detector, Fleet, KernelClassifier, KernelRegressor, files
+from onkel.fleet.ranking import Ranking
+from onkel.fleet.view import FleetView
 
 PARAMETERS = {"nu": 0.05, "terms": 30, "warmup": 40}
 
@@ -287,3 +292,49 @@ def test_alerts_of_keys_have_a_reason(one, rng):
     client.ok("POST", "/models/pumps/learn", {"keys": ["pump 1"], "X": [[0.0, 30.0]]})
     found = one.engine.watch.board.changes("pumps")
     assert "level 30.0" in found["alerts"][-1]["sentence"]
+
+
+def test_labels_of_keys_are_counted_while_the_fleet_learns(tmp_path):
+    """Nobody waits for the fleet to be asked: all requests would, of all models."""
+
+    def learn(y, key="k"):
+        rows = {"X": [[float(i)] for i in range(len(y))], "y": y, "keys": [key] * len(y)}
+        return client.send("POST", "/models/c/learn", rows)[0]
+
+    with served(tmp_path / "s", classes=3) as one:
+        client = one.client
+        client.ok("POST", "/models", {"name": "c", "kind": "KernelClassifier", "keyed": True})
+        assert learn(["a", "b"]) == 200
+        assert learn(["c", "d"]) == 422 and learn(["c"], "l") == 200 and learn(["d"]) == 422
+        fleet = one.engine.slot("c").estimator
+        with fleet.still():  # as while it learns
+            waiting = threading.Thread(target=learn, args=(["a"],))
+            waiting.start()
+            assert named(lambda: one.engine.waiting), "it waits for the fleet, not for its turn"
+            assert Client(one.url).ok("GET", "/health")["waiting"] == 1
+        waiting.join()
+        client.ok("POST", "/models/c/forget", {"keys": ["k"]})
+        known = len(fleet.classes_)
+        assert learn([str(i) for i in range(4 - known)]) == 422
+    with served(tmp_path / "s", classes=3) as one:
+        client = one.client
+        assert learn(["d"]) == 422 and learn(["c"]) == 200
+
+
+def test_a_key_that_is_forgotten_while_somebody_looks(rng):
+    threads = []
+
+    class Looked(Fleet):
+        """Whoever sees a key is followed by somebody who forgets it."""
+
+        def __contains__(self, key):
+            known = super().__contains__(key)
+            threads.append(threading.Thread(target=self.drop, args=(key,)))
+            threads[-1].start()
+            threads[-1].join(0.05)
+            return known
+
+    fleet = Looked(Detector()).partial_fit(["k"] * 9, rng.normal(size=(9, 2)))
+    assert FleetView(fleet, Ranking()).key("k")["t"] == 9
+    threads[0].join()
+    assert fleet.keys() == []

@@ -76,6 +76,24 @@ def test_alerts_are_sent_signed_with_what_is_known(tmp_path, rng) -> None:
     assert 'onkel_deliveries_waiting{target="webhook"} 0.0' in text
 
 
+def test_an_end_does_not_wait_for_all_that_a_slow_receiver_takes(tmp_path, rng, monkeypatch):
+    class Slow(Receiver):
+        def answer(self, handler, body) -> None:
+            self.freed.wait(0.5)
+            super().answer(handler, body)
+
+    monkeypatch.setattr(notices, "ENDING", 0.3)
+    with Slow() as receiver:
+        with served(tmp_path, delivery=to(receiver)) as one:
+            one.client.ok("POST", "/models", DETECTOR)
+            wanted = sent(one.client, rng, 20)
+        assert receiver.rows() == wanted[: len(receiver.got)] and len(receiver.got) < len(wanted)
+        receiver.freed.set()
+        with served(tmp_path, delivery=to(receiver)):
+            until(lambda: len(receiver.got) >= len(wanted))
+    assert sorted({*receiver.rows()}) == wanted
+
+
 def test_what_is_learned_without_an_answer_alerts_as_well(tmp_path, rng) -> None:
     with Receiver() as receiver, served(tmp_path, delivery=to(receiver)) as one:
         one.client.ok("POST", "/models", DETECTOR)

@@ -188,6 +188,44 @@ def test_labels_of_rows_that_are_gone_can_be_left_out(one):
     assert one.client.ok("GET", "/models/late")["pending"]["expired"] == 1
 
 
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_labels_of_no_row_that_waits_are_nothing_to_show(one, task):
+    made(one.client, task=task)
+    body = {"ids": ["0"], "y": [1.0], "skip_unknown": True}
+    for t in range(2):
+        answer = one.client.ok("POST", "/models/late/learn", body)
+        assert (answer["learned"], answer["skipped"], answer["t"]) == (0, 1, t)
+        one.client.ok("POST", "/models/late/learn", {"X": [[1.0]], "y": [1.0]})
+    assert one.engine.watch.trouble == "" and one.engine.faults == 0
+
+
+def test_labels_of_several_targets_of_no_row_that_waits(one):
+    made(one.client, task="regression")
+    one.client.ok("POST", "/models/late/learn", {"X": [[1.0]], "y": [[1.0, 2.0]]})
+    for y in ([1.0], [[1.0, 2.0]]):
+        body = {"ids": ["0"], "y": y, "skip_unknown": True}
+        assert one.client.ok("POST", "/models/late/learn", body)["learned"] == 0
+    assert one.engine.watch.trouble == "" and one.engine.faults == 0
+
+
+FIRST = [[[1.0, 2.0]], [{"a": 1.0, "b": "u"}], [{"a": 1.0}], [["u", 2.0]]]
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("kept", FIRST)
+@pytest.mark.parametrize("came", [*FIRST, [[1.0]], [[1.0, 2.0, 3.0]], [[1.0, "u", 2.0]]])
+def test_rows_that_wait_and_first_rows_have_the_same_columns(one, kept, came):
+    """Else the model's file could not be loaded, and no snapshot had it."""
+    made(one.client, task="regression")
+    one.client.ok("POST", "/models/late/predict", {"X": kept, "remember": True})
+    told = one.client.send("POST", "/models/late/learn", {"X": came, "y": [1.0]})
+    assert told[0] == (200 if kept == came else told[0]) and told[0] in (200, 422), told
+    assert files.dumps(files.loads(file_of(one.client))) == file_of(one.client)
+    one.client.ok("POST", "/models/late/learn", {"ids": ["0"], "y": [2.0]})
+    assert files.dumps(files.loads(file_of(one.client))) == file_of(one.client)
+    assert one.engine.faults == 0 and one.engine.watch.trouble == ""
+
+
 def test_files_go_out_and_come_in(one, rng):
     made(one.client)
     remember(one.client, rng.normal(size=(5, 2)))
