@@ -183,9 +183,8 @@ def _thinned(session: Session) -> str:
     if marks.every > 1:
         text += f" There were {marks.seen:,} alerts; one in {marks.every:,} is marked."
     if warming == session.counters.predicted:
-        text += (
-            f" All {warming:,} rows were warm-up, which is learned without an alert being shown."
-        )
+        which = "Its only row was" if warming == 1 else f"All {warming:,} rows were"
+        text += f" {which} warm-up, which is learned without an alert being shown."
     return text
 
 

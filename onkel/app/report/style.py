@@ -102,6 +102,7 @@ thead th { color: var(--soft); font-size: .82rem; vertical-align: bottom; }
 }
 .each td, .nowrap { white-space: nowrap; }
 .matrix :is(th, td):not(:first-child) { text-align: right; }
+.matrix :is(th, td):first-child { min-width: 9rem; }
 details { margin-top: .8rem; }
 .incidents { font-size: .92rem; font-variant-numeric: tabular-nums; }
 .incidents .head, .incidents summary {
@@ -110,6 +111,9 @@ details { margin-top: .8rem; }
 }
 .incidents.keyed .head, .incidents.keyed summary {
   grid-template-columns: 5rem 10rem 5.2rem 3rem 7.5rem 9rem minmax(0, 1fr);
+}
+.incidents.keyed.undriven .head, .incidents.keyed.undriven summary {
+  grid-template-columns: 5rem 10rem 5.2rem 3rem minmax(0, 1fr) 9rem;
 }
 .incidents .head { color: var(--soft); font-size: .82rem; font-weight: 500; }
 .incidents details { margin: 0; }

@@ -6,7 +6,7 @@ from dataclasses import fields
 from html import escape
 from typing import Any
 
-from onkel.app.run.counters import Labels
+from onkel.app.run.counters import LABELS, OTHERS, Labels
 from onkel.app.run.session import Session
 from onkel.app.run.settings import RunSettings
 from onkel.explain import one_in
@@ -61,13 +61,13 @@ def confusion(labels: Labels, blind: int) -> str:
     """Return how often each label was predicted for each; `blind` rows had no prediction."""
     if not labels.table:
         return ""
-    names = sorted({*labels.table, *(n for row in labels.table.values() for n in row)})
+    names = _ordered({*labels.table, *(n for row in labels.table.values() for n in row)})
     rows, head = [], ["it was", *(f"predicted {escape(n)}" for n in names), "rows", "right"]
     for name in names:
         row = labels.table.get(name, {})
         total, right = sum(row.values()), row.get(name, 0)
-        cells = [_count(row.get(n, 0), n == name) for n in names]
-        share = f"{right / total:.1%}" if total else "–"
+        cells = [_count(row.get(n, 0), n == name != OTHERS) for n in names]
+        share = f"{right / total:.1%}" if total and name != OTHERS else "–"
         rows.append(_row(head, [f"<b>{escape(name)}</b>", *cells, f"{total:,}", share]))
     text = "Rows by the label that came (down) and the one that was predicted before (across)."
     if blind:
@@ -75,7 +75,25 @@ def confusion(labels: Labels, blind: int) -> str:
             f" {blind:,} row{'s' * (blind != 1)} with a label came before any label was known, and "
             f"{'are mistakes' if blind != 1 else 'is a mistake'}, too."
         )
+    if OTHERS in names:
+        text += (
+            f" Labels that came after the first {LABELS} are together, as {OTHERS}: of them it is "
+            "not known here how many were right."
+        )
     return section("labels", "Labels, predicted and true", text, _table(head, rows, "matrix"))
+
+
+def _ordered(names: set[str]) -> list[str]:
+    """Return labels in their order, whole numbers by size; what came late is the last.
+
+    Examples
+    --------
+    >>> _ordered({"10", "9", "(others)"}), _ordered({"10", "9", "a"})
+    (['9', '10', '(others)'], ['10', '9', 'a'])
+    """
+    own = names - {OTHERS}
+    numbers = all(name.removeprefix("-").isdecimal() for name in own)
+    return [*sorted(own, key=int if numbers else None), *(names & {OTHERS})]
 
 
 def _count(count: int, right: bool) -> str:
