@@ -333,7 +333,8 @@ def list_in_words(found: dict[str, Any]) -> str:
 
 def _line(alert: dict[str, Any]) -> str:
     words = [alert["id"], str(alert.get("time") or ""), f"p {alert['p']:.2g}"]
-    words += [f"{alert['rows_since']} rows ago", alert.get("why") or ""]
+    rows = f"{alert['rows_since']:,} row{'s' * (alert['rows_since'] != 1)}"
+    words += [f"{rows}{' of its key' * ('key' in alert)} ago", alert.get("why") or ""]
     if "row" not in alert:
         held = alert.get("held_back")
         words.append("held back by the cool-down" if held else "time and reason are not kept")

@@ -23,7 +23,7 @@
 
   const headers = () => token ? {Authorization: `Bearer ${token}`} : {};
   const number = (v, digits = 3) => v === null || v === undefined || !isFinite(v) ? "–"
-    : Math.abs(v) >= 1e4 ? Math.round(v).toLocaleString("en") : Number.isInteger(v) ? String(v) : String(Number(v.toPrecision(digits)));
+    : Math.abs(v) >= 1e4 ? Math.round(v).toLocaleString("en") : Number.isInteger(v) ? v.toLocaleString("en") : String(Number(v.toPrecision(digits)));
   const percent = (v) => v === null || v === undefined || !isFinite(v) ? "–" : `${Number((100 * v).toPrecision(3))} %`;
 
   /* How rare a score that is log p is: as explain.one_in says it. */
