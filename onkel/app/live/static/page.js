@@ -104,7 +104,7 @@
       list.push([names[0], percent(rate(n.promised))], [names[1], percent(rate(n.realised))]);
     }
     if (n.error !== null && n.error !== undefined) list.push(["mean error", number(n.error)]);
-    if (task === "novelty") list.push(["alerts, this run", number(found.marks), "mark"]);
+    if (task === "novelty") list.push(["alerts, this run", number(found.marks), found.marks ? "mark" : ""]);
     list.push(...Answers.tiles(n, percent));
     if (n.incidents !== undefined) list.push(["incidents", number(n.incidents)]);
     if (n.held_back) list.push(["alerts held back", number(n.held_back)]);
