@@ -101,6 +101,11 @@ thead th { color: var(--soft); font-size: .82rem; vertical-align: bottom; }
   text-align: right;
 }
 .each td, .nowrap { white-space: nowrap; }
+.long {
+  display: inline-block; min-width: 8rem; max-width: 15rem; white-space: normal;
+  overflow-wrap: anywhere;
+}
+.told td:last-child { min-width: 15rem; }
 .matrix :is(th, td):not(:first-child) { text-align: right; }
 .matrix :is(th, td):first-child { min-width: 9rem; }
 details { margin-top: .8rem; }
@@ -156,6 +161,7 @@ summary { cursor: pointer; color: var(--accent); }
     border-bottom: 1px solid var(--line);
   }
   .told td { border: 0; padding: 0; }
+  .long { display: inline; }
   .told td:not(:last-child)::before { content: attr(data-is) " "; color: var(--soft); }
   .told td:last-child { flex-basis: 100%; }
 }

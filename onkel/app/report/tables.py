@@ -13,6 +13,8 @@ from onkel.explain import one_in
 
 ALERTS, AT_ONCE = 200, 20
 """Rows of the table, and how many of them are seen before more are asked for."""
+LONG = 20
+"""What is no longer stays in one line; times are not."""
 
 
 def _folded(head: list[str], rows: list[str], seen: int) -> str:
@@ -51,10 +53,17 @@ def alerts(session: Session) -> str:
 
 def _alert(alert: dict[str, Any], given: list[str], rare: bool) -> list[str]:
     cells = [f"{alert['row']:,}"]
-    cells += [f'<span class="nowrap">{escape(str(alert.get(n) or ""))}</span>' for n in given]
+    told = [str(alert.get(name) or "") for name in given]
+    cells += [f'<span class="{broken(text)}">{escape(text)}</span>' for text in told]
     if rare:
-        cells.append(f'<b class="nowrap">{one_in(alert["score"])}</b>')
+        text = one_in(alert["score"])
+        cells.append(f'<b class="{broken(text)}">{text}</b>')
     return [*cells, f"{alert['incident']:,}", escape(alert.get("why") or "")]
+
+
+def broken(text: str) -> str:
+    """Return the class of a cell that stays in one line, unless it took the reasons' room."""
+    return "long" if len(text) > LONG else "nowrap"
 
 
 def confusion(labels: Labels, blind: int) -> str:

@@ -229,6 +229,9 @@ def test_a_run_by_key_names_the_keys_of_its_alerts(rng, tmp_path) -> None:
     page = page_of(tmp_path, X, "--key", "pump", pump=[f"p{i % 2}" for i in range(1000)])
     assert "<th>key</th>" in page and re.search('data-is="key"><span class="nowrap">p1<', page)
     assert "<b>460</b><span>rows of warm-up</span>" in page and "<b>2</b><span>models" in page
+    names = [f"a pump of a rather long name, the {i % 2}. of two" for i in range(1000)]
+    page = page_of(tmp_path, X, "--key", "pump", pump=names)
+    assert re.search('data-is="key"><span class="long">a pump', page)  # the reasons have room
 
 
 @pytest.mark.long
