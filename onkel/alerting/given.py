@@ -62,16 +62,16 @@ class GivenRows:
         given["rows"] = {} if rows is None else {i: _number(rows[i], i) for i in at}
         return cls(flags=flags, time=times, **given)
 
-    def alert(self, i: int, row: int, now: float | None) -> Alert:
+    def alert(self, i: int, row: int) -> Alert:
         """Return all that an incident wants to know of one of the alerts.
 
-        `row` is its number in the stream, `now` the latest time so far.
+        `row` is its number in the stream.
         """
         own = None if self.ids is None else self.ids[i]
         return Alert(
             self.rows.get(i, row),
             float(self.values[i]),
-            now,
+            None if self.time is None else float(self.time[i]),
             None if self.keys is None else self.keys[i],
             self.shown is None or bool(self.shown[i]),
             self.far.get(i, []),

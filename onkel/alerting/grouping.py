@@ -68,7 +68,9 @@ class Incidents:
     its alerts were last those of so many keys at once (in rows: of all keys, two rows of each at
     least).
 
-    Times may run backwards: the latest so far is the clock, by which an incident begins and ends.
+    Times may run backwards: the latest so far is the clock. An incident begins and ends by the
+    times of its own alerts, and by the clock a gap has also passed where it has by the latest time
+    since its first alert (of its key): so it does in a file that tells one key after another.
 
     Examples
     --------
@@ -204,13 +206,22 @@ class Incidents:
             self.seen + len(given.flags) - 1,
             found.events,
         )
+        seen = 0
         for i in np.flatnonzero(given.flags).tolist():
             row, now = self.seen + i, None if clock is None else clock[i]
+            self._see(given.time, seen, i + 1)
+            seen = i + 1
             self._close_alone(row - 1, now, events)
             track = self._open.get(None) or self._opened(None)
-            found.numbers[i] = self._add(track, given.alert(i, row, now), row, now, events)
+            found.numbers[i] = self._add(track, given.alert(i, row), row, now, events)
             found.before.append(len(events))
+        self._see(given.time, seen, len(given.flags))
         self._close_alone(last, None if clock is None else clock[-1], events)
+
+    def _see(self, time: Array | None, start: int, stop: int) -> None:
+        track = self._open.get(None)
+        if track is not None and time is not None and stop > start:
+            track.see(float(time[start:stop].max()))
 
     def _close_alone(self, row: int, now: float | None, events: list[Event]) -> None:
         """Close the incident if, after this row, no alert can be its own any more."""
@@ -228,7 +239,8 @@ class Incidents:
     def _is_past(self, track: Track, now: float | None) -> bool:
         """Whether its last alert is longer ago than the gap, by the clock."""
         assert now is not None and track.now is not None and self._span is not None
-        return now - track.now > self._span
+        own = 0.0 if track.own is None or track.last is None else track.own - track.last
+        return max(now - track.now, own) > self._span
 
     # -- opening and closing ---------------------------------------------------------------------
 
@@ -243,6 +255,9 @@ class Incidents:
         """Give an alert to an incident; one that had none is told to have opened."""
         track.incident.add(alert)
         track.row, track.now, track.since = row, now, 0
+        if alert.time is not None:
+            track.see(alert.time)
+        track.last = track.own
         if track.incident.count == 1:
             events.append(Event("opened", track.incident.copy()))
         return track.incident.number
@@ -279,8 +294,10 @@ class Incidents:
             track = self._open.get(key)
             if track is not None:
                 track.since += 1
+                if given.time is not None:
+                    self._see_key(track, float(given.time[i]), now, events)
             if flags[i]:
-                alert = given.alert(i, first + i, now)
+                alert = given.alert(i, first + i)
                 found.numbers[i] = self._alert(alert, first + i, now, events)
                 found.before.append(len(events))
             if self.gap is not None:
@@ -292,6 +309,12 @@ class Incidents:
             self._close(self._open.popitem(last=False)[1], events)
         if self._wide is not None and self._is_past(self._wide, now):
             self._close_wide(events)
+
+    def _see_key(self, track: Track, time: float, now: float | None, events: list[Event]) -> None:
+        """Note the time of a row of this incident's key; close it if that is too late."""
+        track.see(time)
+        if self._span is not None and self._is_past(track, now):
+            self._close(self._open.pop(track.incident.key), events)
 
     def _count_down(self, key: Key, row: int, events: list[Event]) -> None:
         """Close what is over after a row of this key, by the number of rows."""

@@ -47,9 +47,9 @@ class Incident:
     """Row of that (the first, if several)."""
     peak_key: Key | None = None
     began: float | None = None
-    """Time of its first alert, in seconds, where times are given: the latest that had come."""
+    """Time of its first alert, in seconds, where times are given."""
     ended: float | None = None
-    """The same of its last alert so far; it is never before."""
+    """The latest time of its alerts so far: of the last one, unless times run backwards."""
     stamps: list[Any] = field(default_factory=lambda: [None, None, None])
     """How the times of the first, the last and the lowest alert were written, where given."""
     keys: dict[Key, int] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class Incident:
 
     @property
     def duration(self) -> float | None:
-        """Seconds from its first alert to its last."""
+        """Seconds from its first alert to its last; 0 where times run backwards."""
         return None if self.began is None or self.ended is None else self.ended - self.began
 
     def drivers(self, most: int = 5) -> list[tuple[int, int, float]]:
@@ -85,7 +85,11 @@ class Incident:
         """Take one alert more in."""
         if not self.count:
             self.start, self.began, self.stamps[0] = alert.row, alert.time, alert.stamp
-        self.end, self.ended, self.stamps[1] = alert.row, alert.time, alert.stamp
+        self.end, self.ended, self.stamps[1] = (
+            alert.row,
+            _later(self.ended, alert.time),
+            alert.stamp,
+        )
         self.count += 1
         self.held_back += not alert.shown
         self.by_answer += alert.by_answer
@@ -103,7 +107,8 @@ class Incident:
         if not self.count or other.start < self.start:
             self.start, self.began, self.stamps[0] = other.start, other.began, other.stamps[0]
         if other.end >= self.end:
-            self.end, self.ended, self.stamps[1] = other.end, other.ended, other.stamps[1]
+            self.end, self.stamps[1] = other.end, other.stamps[1]
+        self.ended = _later(self.ended, other.ended)
         self.count += other.count
         self.held_back += other.held_back
         self.by_answer += other.by_answer
@@ -175,6 +180,10 @@ class Grouped:
     """In their order."""
     before: list[int]
     """Of each alert: how many of the events come before it; one that it opens is among them."""
+
+
+def _later(one: float | None, other: float | None) -> float | None:
+    return other if one is None else one if other is None else max(one, other)
 
 
 def farthest(distances: Any) -> list[tuple[int, float]]:

@@ -29,10 +29,18 @@ class Track:
     """Of its last alert, counted from the first row; of many keys: when they were last many."""
     now: float | None = None
     """The clock then."""
+    own: float | None = None
+    """Of a stream without keys, or a single key: the latest time since its first alert."""
+    last: float | None = None
+    """What that was at its last alert."""
     since: int = 0
     """Rows of its key since then."""
     until: int = 0
     """Of many keys: the row after which it closes."""
+
+    def see(self, time: float) -> None:
+        """Note the time of a row of the stream, or of its key."""
+        self.own = time if self.own is None else max(self.own, time)
 
     def dump(self) -> dict[str, Any]:
         return {**vars(self), "incident": self.incident.dump()}

@@ -22,6 +22,17 @@ class Section(click.Option):
         super().__init__(*args, **kwargs)
         self.section = section
 
+    def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
+        """Return a value as its type has it; what is no number at all is told so."""
+        try:
+            return super().type_cast_value(ctx, value)
+        except click.BadParameter as error:
+            if not error.message.endswith(" range.") or "not a valid" not in error.message:
+                raise
+            kind = "a whole number" if isinstance(self.type, click.IntRange) else "a number"
+            words = f"{kind} is needed, and got {value!r}."
+            raise click.BadParameter(words, ctx, self) from None
+
 
 class Heard(click.Command):
     """A command whose help, too, ends with the documented code where it cannot be written."""

@@ -27,6 +27,8 @@ FIRST, PARTNERS = 4, 6
 """So many features are tried as the first of a pair, and so many others with each."""
 GAP = 0.1
 """A gap is no less than this share of a feature's range."""
+SAME = 1e-5
+"""What is no farther apart than this share of a feature's range is the same but for rounding."""
 
 TOLD = 1e70
 """Numbers beyond are told in no pattern: a detector of densities cuts them at 1e75."""
@@ -112,9 +114,9 @@ class Sample:
         value, known, (low, high) = float(self.row[j]), self.values(j), self.all_range(j)
         if not low < value < high:
             return None
-        below, above = known[known < value], known[known > value]
-        if len(below) + len(above) < len(known) or high <= low:
+        if high <= low or np.any(np.abs(known - value) <= SAME * (high - low)):
             return None
+        below, above = known[known < value], known[known > value]
         found = float(below.max()), float(above.min())
         return found if found[1] - found[0] >= GAP * (high - low) else None
 

@@ -158,27 +158,30 @@ def test_a_cool_down_refuses_what_is_no_alert():
         cool_down([[True], [True, False]], 3)
 
 
-def clock_of(times):
-    """The latest time so far, at each row."""
-    latest, found = -np.inf, []
-    for time in times:
-        latest = max(latest, time)
-        found.append(latest)
-    return found
-
-
 @pytest.mark.parametrize("keyed", [False, True])
 @pytest.mark.parametrize("gap", ["1h", "3s", 4])
 def test_an_incident_never_lasts_less_than_no_time(gap, keyed, rng):
-    """Times run backwards; the truth is the clock, which is the latest time so far."""
+    """Times run backwards; it begins with its first alert and ends with the latest time of one."""
     for _ in range(20):
         times = rng.integers(0, 50, 40).astype(float)
         alerts = rng.random(40) < 0.5
         keys = [f"k{k}" for k in rng.integers(0, 4, 40)] if keyed else None
-        clock = clock_of(times)
         for one in incidents(alerts, -np.ones(40), gap, times, keys, rate=0.05):
-            assert (one.began, one.ended) == (clock[one.start], clock[one.end])
-            assert one.duration == clock[one.end] - clock[one.start] >= 0
+            assert one.began == times[one.start]
+            assert times[one.end] <= one.ended <= max(times[one.start : one.end + 1])
+            assert one.duration == one.ended - one.began >= 0
+
+
+def test_keys_that_come_one_after_another_have_incidents_of_their_own():
+    """As in a file that is sorted by its keys: each begins at the same hour as the one before."""
+    times = [0.0, 10.0, 500.0, 510.0] * 2
+    one, other, third, fourth = incidents(np.ones(8), -np.ones(8), "1min", times, [*"aaaabbbb"])
+    assert [o.key for o in (one, other, third, fourth)] == [*"aabb"]
+    assert [o.duration for o in (one, other, third, fourth)] == [10.0] * 4
+    assert [(o.start, o.end) for o in (third, fourth)] == [(4, 5), (6, 7)]
+    assert [o.duration for o in incidents(np.ones(8), -np.ones(8), 2, times, [*"aaaabbbb"])] == (
+        [510.0, 510.0]
+    )
 
 
 def test_a_duration_by_hand():

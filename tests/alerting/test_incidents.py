@@ -16,7 +16,7 @@ from onkel.alerting.incident import Incident
 
 flags = st.lists(st.booleans(), max_size=40)
 cuts = st.lists(st.integers(0, 200), max_size=4)
-steps = st.lists(st.sampled_from([-1.0, 0.0, 0.5, 1.0, 7.0]), min_size=40, max_size=40)
+steps = st.lists(st.sampled_from([-20.0, -1.0, 0.0, 0.5, 1.0, 7.0]), min_size=40, max_size=40)
 
 
 def pieces(count, at):
@@ -87,7 +87,10 @@ def stream(seed, count=160, keys=8):
     names = [f"k{j}" for j in rng.integers(0, keys, count)]
     rate = np.where((np.arange(count) // 40) % 2 == 1, 0.5, 0.04)
     alerts = rng.random(count) < rate
-    times = np.cumsum(rng.choice([0.0, 0.5, 1.0, -0.5], count)).tolist()
+    times = np.cumsum(rng.choice([0.0, 0.5, 1.0, -0.5], count))
+    if seed % 2:  # it begins again in the midst, as where files were put together
+        times[count // 2 :] -= times.max()
+    times = times.tolist()
     return alerts.tolist(), rng.integers(-4, 0, count).astype(float).tolist(), times, names
 
 

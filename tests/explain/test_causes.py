@@ -114,3 +114,15 @@ def test_one_number_that_explains_nothing_is_no_reason():
     assert replace(made, features=both, agreed=-5.0).cause == "several"
     assert replace(made, features=both, agreed=-9.0).cause == "whole"
     assert replace(made, features=both).cause == "several"  # nobody has asked what both would do
+
+
+def test_a_value_that_is_kept_lies_in_no_gap(rng):
+    """Terms are kept standardised, in single precision: their values come back rounded."""
+    levels = np.array([-0.601143, -0.273216, 0.054711, 0.382638, 0.710565, 1.03849])
+    which = np.clip(rng.normal(2.5, 1.1, 900).round().astype(int), 0, 5)
+    X = np.column_stack([20 + 3 * rng.normal(size=900), levels[which]]).astype("float32")
+    det = NoveltyDetector(nu=0.05).partial_fit(X[:600])
+    why = [det.explain(x) for x in X[600:]]
+    alerts = [str(one) for one in why if one.alert]
+    gaps = [words for words in alerts if "feature 1" in words and "no row kept" in words]
+    assert len(alerts) > 5 and not gaps and not any(map(false_in, alerts))

@@ -62,12 +62,17 @@ def incidents(alerts, values, gap=None, span=None, times=None, keys=None, rate=N
     def clock(i):
         return max(times[: i + 1])
 
+    def latest(one, i):
+        """The latest time of its key since its first alert."""
+        return max(times[j] for j in range(one["rows"][0], i + 1) if keys[j] == one["key"])
+
     def is_over(one, i):
         """Whether an alert of its key at row i comes too late for it."""
         if one["closed"] or one["into"]:
             return True
         if span is not None:
-            return clock(i) - clock(one["last"]) > span
+            late = clock(i) - clock(one["last"])
+            return max(late, 0 if one["wide"] else latest(one, i) - latest(one, one["last"])) > span
         if one["wide"]:
             return i > one["last"] + max(gap, 2 * one["known"])
         return sum(key == one["key"] for key in keys[one["last"] + 1 : i + 1]) > gap

@@ -86,6 +86,12 @@ def test_a_column_that_holds_no_times_is_told(tmp_path) -> None:
     (said,) = source.warnings()
     assert "'early' is no time that is known" in said and "--time-format" in said
     assert len(broken(blocks)) == 2 and "--time-format" in broken(blocks)[0][1]
+    (tmp_path / "one.csv").write_text("a,when\n1,2026-01-01\n2,32.13.2026\n3,2026-01-03\n")
+    (said,) = read(tmp_path / "one.csv", roles=TIME)[0].warnings()
+    assert "'32.13.2026' is no time that is known" in said  # and the first one is
+    (tmp_path / "two.csv").write_text("a,when\n1,2026-01-01\n2,28.12.2026\n3,2026-01-03\n")
+    (said,) = read(tmp_path / "two.csv", roles=TIME)[0].warnings()
+    assert "the first rows write times in more than one way" in said
     with pytest.raises(SourceError, match="--time-format: a format of times is one of iso, s,"):
         read(tmp_path / "rows.csv", roles=Roles(time="when", time_format="german"))
 

@@ -36,8 +36,10 @@ class Office:
         self, delivery: Delivery, queues: Mapping[str, Queue], bury: Bury | None = None
     ) -> None:
         self.delivery, channels = delivery, delivery.channels()
-        self.word = "message" if delivery.incidents else "alert"
-        """What messages are called in words: all are alerts, or they are not."""
+        earlier = any(queue.waiting() for queue in queues.values())
+        self.word = "message" if delivery.incidents or earlier else "alert"
+        """What messages are called in words: all are alerts, or they are not; those that wait from
+        an earlier run may be either."""
         self.senders = [
             Sender(target, queues[target], channel, delivery.give_up, bury)
             for target, channel in channels.items()

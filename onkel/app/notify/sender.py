@@ -141,7 +141,8 @@ class Sender(threading.Thread):
             except Failed as error:
                 self._failed(message, attempt, error)
                 if self._age(message) > self.give_up:
-                    words = f"not delivered for {self.give_up:g} seconds, at last: {error}"
+                    unit = "second" if self.give_up == 1.0 else "seconds"
+                    words = f"not delivered for {self.give_up:g} {unit}, at last: {error}"
                     self._lose(number, message, "given_up", words)
                     return
                 attempt += 1

@@ -19,12 +19,12 @@ from onkel.app.replay.figures import Axis, marks, rarity, strips
 from onkel.app.replay.groups import Places
 from onkel.app.report.figures import Drawing, legend_list
 from onkel.app.report.style import STYLE, opening
+from onkel.app.report.tables import broken
 
 OWN = """
 .compare th:first-child { min-width: 9rem; }
 .compare :is(th, td):not(:first-child) { text-align: right; white-space: nowrap; }
 .told td:not(:last-child) { white-space: nowrap; }
-.told td:last-child { min-width: 15rem; }
 .alerts h3, h3 { font-size: 1rem; margin: 1.2rem 0 .3rem; }
 .missed {
   border-left: 3px solid #d55e00; padding: .1rem 0 .1rem .9rem; margin: 1.1rem 0;
@@ -275,8 +275,11 @@ def _alert(alert: dict[str, Any], named: Sequence[str]) -> list[str]:
 
 def _row(head: Sequence[str], cells: Sequence[str], more: str = "") -> str:
     """Return a row whose cells say what they are, for narrow screens; `more` ends the last one."""
-    tagged = "".join(f'<td data-is="{escape(n)}">{escape(c)}</td>'
-                     for n, c in zip(head, cells, strict=True))  # fmt: skip
+    long = [broken(cell) == "long" for cell in cells[:-1]]
+    shown = [f'<span class="long">{escape(c)}</span>' if one else escape(c)
+             for c, one in zip(cells, [*long, False], strict=True)]  # fmt: skip
+    tagged = "".join(f'<td data-is="{escape(n)}">{c}</td>'
+                     for n, c in zip(head, shown, strict=True))  # fmt: skip
     return f"<tr>{tagged.removesuffix('</td>')}{more}</td></tr>"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from collections.abc import Sequence
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 FORMAT = 1
 """Of the JSON: it grows by fields that are new, and never otherwise within a number."""
 WIDTH = 100
+ROOM = 24
+"""Of a reason: where less is left for it in a line, it has its own."""
 
 
 def as_json(found: dict[str, Any]) -> str:
@@ -42,7 +45,8 @@ def lead(found: dict[str, Any]) -> str:
     if found["keys"] is not None:
         words += f", of these the key{'s' * (len(found['keys']) != 1)} {', '.join(found['keys'])}"
     if found["since"] is not None:
-        words += f"; compared since {found['since']}"
+        row = "row " if found["since"].isdecimal() else ""
+        words += f"; compared since {row}{found['since']}"
     return f"Replayed {words}. {_checked(found)}"
 
 
@@ -177,15 +181,35 @@ def _which(alerts: Sequence[dict[str, Any]], count: int) -> str:
 
 
 def _lines(head: str, alerts: Sequence[dict[str, Any]], more: Sequence[str] = ()) -> str:
-    """Return a heading and a line for each alert, columns beside each other."""
+    """Return a heading and a line for each alert, columns beside each other.
+
+    Where long keys leave no room for the reason, it has a line of its own.
+    """
     cells = [[_place(a), _rare(a)] for a in alerts]
     cells = [[*row, word] for row, word in zip(cells, more, strict=True)] if more else cells
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = [
-        "  ".join(["", *map(str.ljust, row, widths), a.get("why", "")]).rstrip()
-        for row, a in zip(cells, alerts, strict=True)
-    ]
+    wide = WIDTH - sum(widths) - 2 * (len(widths) + 1) < ROOM
+    lines = []
+    for row, a in zip(cells, alerts, strict=True):
+        line, why = "  ".join(["", *map(str.ljust, row, widths)]), reason(a.get("why") or "")
+        lines += [line.rstrip(), f"      {why}"] if wide and why else [f"{line}  {why}".rstrip()]
     return "\n".join([textwrap.fill(head, WIDTH), *map(_short, lines)])
+
+
+def reason(why: str) -> str:
+    """Return what a reason names, without how rare the row is, which stands beside it.
+
+    Examples
+    --------
+    >>> reason("Alert: 1 in 250 is as unusual (alerts from 1 in 97), mostly through a 6.0 where …")
+    'mostly through a 6.0 where …'
+    >>> reason("Alert: 1 in 250 is as unusual (alerts from 1 in 97); no number of it …")
+    'no number of it …'
+    >>> reason("a 6.0 is 4.1 spreads above its mean.")
+    'a 6.0 is 4.1 spreads above its mean.'
+    """
+    found = re.match(r"Alert: [^()]*\([^()]*\)[,;.] ", why)
+    return why[found.end() :] if found else why
 
 
 def _place(alert: dict[str, Any]) -> str:

@@ -59,6 +59,8 @@ class Axis:
             plot.xaxis.ticker = DatetimeTicker()
             plot.xaxis.formatter = DatetimeTickFormatter(**SCALES)
         plot.xaxis.ticker.desired_num_ticks = 4 if self.unit == "date" else 5  # they fit a phone
+        if self.unit == "row":
+            plot.xaxis.ticker.min_interval = 1
         return plot
 
     @property

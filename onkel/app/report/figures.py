@@ -69,6 +69,8 @@ def legend_list(keys: tuple[tuple[str, str, str], ...]) -> str:
 def stacked(x: Array, weights: Array, names: list[str], unit: str = "row") -> Drawing:
     """Return weights as areas on top of each other: the most important ones, and the others.
 
+    The one that leads at the end is among the first.
+
     Parameters
     ----------
     x : array
@@ -76,6 +78,9 @@ def stacked(x: Array, weights: Array, names: list[str], unit: str = "row") -> Dr
     """
     order = np.argsort(-weights.mean(axis=0), kind="stable")
     first = [i for i in order[: len(SHADES)].tolist() if weights[:, i].max() > 0.02]
+    leads = int(weights[-1].argmax())
+    if leads not in first:
+        first = [*first[: len(SHADES) - 1], leads]
     rest = [i for i in order.tolist() if i not in first]
     shown = [(names[i], weights[:, i], color) for i, color in zip(first, SHADES, strict=False)]
     if rest:

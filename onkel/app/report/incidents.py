@@ -18,6 +18,7 @@ MOST = 100
 """Incidents that are told, those with most alerts."""
 LISTED = 50
 """Alerts of one that are told, the latest."""
+DRIVEN = "driven by, spreads"
 Told = dict[str, Any]
 
 
@@ -34,14 +35,15 @@ def incidents(session: Session) -> str:
     )
     if count > len(known):
         text += f" These are {len(known):,} of {count:,}; --incidents FILE writes all."
-    lines = [_line(one, session, keyed) for one in known]
-    return section("incidents", "Incidents", text, _folded(_head(session, keyed), lines, several))
+    columns = _columns(session, keyed, any("features" in one for one in known))
+    lines = [_line(one, session, columns) for one in known]
+    kind = f"incidents{' keyed' * keyed}{' undriven' * (DRIVEN not in columns)}"
+    return section("incidents", "Incidents", text, _folded(_head(columns), lines, several, kind))
 
 
-def _folded(head: str, lines: list[str], several: int) -> str:
+def _folded(head: str, lines: list[str], several: int, kind: str) -> str:
     """Return lines of which some are seen, and the others when they are asked for."""
     seen = min(several or AT_ONCE, AT_ONCE)
-    kind = "incidents keyed" if "keys" in head else "incidents"
     shown = f'<div class="{kind}">{head}{"".join(lines[:seen])}</div>'
     if len(lines) > seen:
         shown += (
@@ -51,18 +53,19 @@ def _folded(head: str, lines: list[str], several: int) -> str:
     return shown
 
 
-def _columns(session: Session, keyed: bool) -> list[str]:
+def _columns(session: Session, keyed: bool, driven: bool) -> list[str]:
     found = ["incident", "began", "lasted", "alerts", *(["keys"] if keyed else [])]
-    return [*found, *(["most unusual"] if session.settings.tells_p else []), "driven by, spreads"]
+    found += ["most unusual"] if session.settings.tells_p else []
+    return [*found, *([DRIVEN] if driven else [])]
 
 
-def _head(session: Session, keyed: bool) -> str:
-    cells = "".join(f"<span>{name}</span>" for name in _columns(session, keyed))
+def _head(columns: list[str]) -> str:
+    cells = "".join(f"<span>{name}</span>" for name in columns)
     return f'<div class="head" aria-hidden="true">{cells}</div>'
 
 
-def _line(one: Told, session: Session, keyed: bool) -> str:
-    pairs = zip(_columns(session, keyed), _cells(one, session, keyed), strict=True)
+def _line(one: Told, session: Session, columns: list[str]) -> str:
+    pairs = zip(columns, _cells(one, session, columns), strict=True)
     cells = "".join(f'<span data-is="{name}">{cell}</span>' for name, cell in pairs)
     parts = [_span(one, session), _place(one, session), _drivers(one), _alerts(one, session)]
     return (
@@ -71,15 +74,15 @@ def _line(one: Told, session: Session, keyed: bool) -> str:
     )
 
 
-def _cells(one: Told, session: Session, keyed: bool) -> list[str]:
+def _cells(one: Told, session: Session, columns: list[str]) -> list[str]:
     state = " (open)" if one["state"] == "open" else ""
     began = escape(str(one["start"])) if session.settings.timed else f"row {one['start_row']:,}"
     cells = [f"{one['incident']:,}{state}", began, escape(one["lasted"]), f"{one['alerts']:,}"]
-    if keyed:
+    if "keys" in columns:
         cells.append(escape(_several(one, 1)))
     if session.settings.tells_p:
         cells.append(one_in(float(np.log(max(one["peak_p"], 1e-300)))))
-    return [*cells, _few_drivers(one)]
+    return [*cells, *([_few_drivers(one)] if DRIVEN in columns else [])]
 
 
 def _few_drivers(one: Told) -> str:

@@ -183,9 +183,8 @@ def _thinned(session: Session) -> str:
     if marks.every > 1:
         text += f" There were {marks.seen:,} alerts; one in {marks.every:,} is marked."
     if warming == session.counters.predicted:
-        text += (
-            f" All {warming:,} rows were warm-up, which is learned without an alert being shown."
-        )
+        which = "Its only row was" if warming == 1 else f"All {warming:,} rows were"
+        text += f" {which} warm-up, which is learned without an alert being shown."
     return text
 
 
@@ -202,7 +201,7 @@ def _rates(session: Session, axis: Axis) -> Drawing:
     if session.settings.promised is None:
         del lines["promised"]
     drawn = lined(axis, "alert rate", lines, "@y{0.[00]%}")
-    drawn.plot.yaxis.formatter = NumeralTickFormatter(format="0.[00]%")
+    drawn.plot.yaxis.formatter = NumeralTickFormatter(format="0.[0000]%")
     most = np.nanmax([*late, *since[len(since) // 20 :], 2 * promised])
     drawn.plot.y_range = Range1d(start=0, end=1.05 * float(most))
     return drawn
@@ -245,7 +244,7 @@ def _shares(part: Array, rows: Array) -> dict[str, tuple[Array, str, str]]:
 def _classify(session: Session, axis: Axis) -> dict[str, Any]:
     mistakes, rows = _sums(session, axis, "mistakes", "rows")
     drawn = lined(axis, "mistakes", _shares(mistakes, rows), "@y{0.[00]%}")
-    drawn.plot.yaxis.formatter = NumeralTickFormatter(format="0.[00]%")
+    drawn.plot.yaxis.formatter = NumeralTickFormatter(format="0.[0000]%")
     text = (
         "The share of rows whose label was predicted wrongly, before it was learned. “Of late” is "
         "over a twentieth of the run."
@@ -289,7 +288,7 @@ def _regress(session: Session, axis: Axis) -> dict[str, Any]:
         promised = np.full(len(rows), 1.0 - session.settings.promised)
         lines = {**_shares(covered, rows), "promised": (promised, INK, "dashed")}
         inside = lined(axis, "coverage", lines, "@y{0.0%}")
-        inside.plot.yaxis.formatter = NumeralTickFormatter(format="0.[0]%")
+        inside.plot.yaxis.formatter = NumeralTickFormatter(format="0.[0000]%")
         text = "The share of targets inside their intervals, beside the promised one."
         found["coverage"] = ("Coverage", text, inside)
     return found

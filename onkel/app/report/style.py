@@ -101,7 +101,13 @@ thead th { color: var(--soft); font-size: .82rem; vertical-align: bottom; }
   text-align: right;
 }
 .each td, .nowrap { white-space: nowrap; }
+.long {
+  display: inline-block; min-width: 8rem; max-width: 15rem; white-space: normal;
+  overflow-wrap: anywhere;
+}
+.told td:last-child { min-width: 15rem; }
 .matrix :is(th, td):not(:first-child) { text-align: right; }
+.matrix :is(th, td):first-child { min-width: 9rem; }
 details { margin-top: .8rem; }
 .incidents { font-size: .92rem; font-variant-numeric: tabular-nums; }
 .incidents .head, .incidents summary {
@@ -110,6 +116,9 @@ details { margin-top: .8rem; }
 }
 .incidents.keyed .head, .incidents.keyed summary {
   grid-template-columns: 5rem 10rem 5.2rem 3rem 7.5rem 9rem minmax(0, 1fr);
+}
+.incidents.keyed.undriven .head, .incidents.keyed.undriven summary {
+  grid-template-columns: 5rem 10rem 5.2rem 3rem minmax(0, 1fr) 9rem;
 }
 .incidents .head { color: var(--soft); font-size: .82rem; font-weight: 500; }
 .incidents details { margin: 0; }
@@ -152,6 +161,7 @@ summary { cursor: pointer; color: var(--accent); }
     border-bottom: 1px solid var(--line);
   }
   .told td { border: 0; padding: 0; }
+  .long { display: inline; }
   .told td:not(:last-child)::before { content: attr(data-is) " "; color: var(--soft); }
   .told td:last-child { flex-basis: 100%; }
 }

@@ -6,13 +6,15 @@ from dataclasses import fields
 from html import escape
 from typing import Any
 
-from onkel.app.run.counters import Labels
+from onkel.app.run.counters import LABELS, OTHERS, Labels
 from onkel.app.run.session import Session
 from onkel.app.run.settings import RunSettings
 from onkel.explain import one_in
 
 ALERTS, AT_ONCE = 200, 20
 """Rows of the table, and how many of them are seen before more are asked for."""
+LONG = 20
+"""What is no longer stays in one line; times are not."""
 
 
 def _folded(head: list[str], rows: list[str], seen: int) -> str:
@@ -51,23 +53,30 @@ def alerts(session: Session) -> str:
 
 def _alert(alert: dict[str, Any], given: list[str], rare: bool) -> list[str]:
     cells = [f"{alert['row']:,}"]
-    cells += [f'<span class="nowrap">{escape(str(alert.get(n) or ""))}</span>' for n in given]
+    told = [str(alert.get(name) or "") for name in given]
+    cells += [f'<span class="{broken(text)}">{escape(text)}</span>' for text in told]
     if rare:
-        cells.append(f'<b class="nowrap">{one_in(alert["score"])}</b>')
+        text = one_in(alert["score"])
+        cells.append(f'<b class="{broken(text)}">{text}</b>')
     return [*cells, f"{alert['incident']:,}", escape(alert.get("why") or "")]
+
+
+def broken(text: str) -> str:
+    """Return the class of a cell that stays in one line, unless it took the reasons' room."""
+    return "long" if len(text) > LONG else "nowrap"
 
 
 def confusion(labels: Labels, blind: int) -> str:
     """Return how often each label was predicted for each; `blind` rows had no prediction."""
     if not labels.table:
         return ""
-    names = sorted({*labels.table, *(n for row in labels.table.values() for n in row)})
+    names = _ordered({*labels.table, *(n for row in labels.table.values() for n in row)})
     rows, head = [], ["it was", *(f"predicted {escape(n)}" for n in names), "rows", "right"]
     for name in names:
         row = labels.table.get(name, {})
         total, right = sum(row.values()), row.get(name, 0)
-        cells = [_count(row.get(n, 0), n == name) for n in names]
-        share = f"{right / total:.1%}" if total else "–"
+        cells = [_count(row.get(n, 0), n == name != OTHERS) for n in names]
+        share = f"{right / total:.1%}" if total and name != OTHERS else "–"
         rows.append(_row(head, [f"<b>{escape(name)}</b>", *cells, f"{total:,}", share]))
     text = "Rows by the label that came (down) and the one that was predicted before (across)."
     if blind:
@@ -75,7 +84,25 @@ def confusion(labels: Labels, blind: int) -> str:
             f" {blind:,} row{'s' * (blind != 1)} with a label came before any label was known, and "
             f"{'are mistakes' if blind != 1 else 'is a mistake'}, too."
         )
+    if OTHERS in names:
+        text += (
+            f" Labels that came after the first {LABELS} are together, as {OTHERS}: of them it is "
+            "not known here how many were right."
+        )
     return section("labels", "Labels, predicted and true", text, _table(head, rows, "matrix"))
+
+
+def _ordered(names: set[str]) -> list[str]:
+    """Return labels in their order, whole numbers by size; what came late is the last.
+
+    Examples
+    --------
+    >>> _ordered({"10", "9", "(others)"}), _ordered({"10", "9", "a"})
+    (['9', '10', '(others)'], ['10', '9', 'a'])
+    """
+    own = names - {OTHERS}
+    numbers = all(name.removeprefix("-").isdecimal() for name in own)
+    return [*sorted(own, key=int if numbers else None), *(names & {OTHERS})]
 
 
 def _count(count: int, right: bool) -> str:

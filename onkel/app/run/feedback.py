@@ -252,7 +252,7 @@ def _waiting(looked: Looked) -> dict[str, Any]:
             known = known or ({"held_back": True} if held else {})
             told = {**known, "id": id, **alert, "answer_to_take_in": coming.get(id)}
             learned = int(number) + alert["rows_since"] + 1
-            each.append((remembered.row(key, number, learned), told))
+            each.append((remembered.place(key, number, learned, held or "row" in known), told))
     each.sort(key=lambda pair: pair[0], reverse=True)
     return {
         "alerts": [told for _, told in each], "all_keys": all_keys,
@@ -274,10 +274,13 @@ class _Remembered:
     (50.0, 40.0, 53.33...)
     >>> some.follows("a", "8"), some.follows("b", "0")
     (True, False)
+    >>> some.place("c", "5", 6, of_late=True), some.place("c", "5", 6, of_late=False)
+    ((51.2..., 51.2...), (30, 51.2...))
     """
 
     def __init__(self, latest: Mapping[str, dict[str, Any]], keyed: bool, rows: int) -> None:
         self._rows, self._places = rows, dict[str, list[tuple[int, int]]]()
+        self._oldest = min((alert["row"] for alert in latest.values()), default=rows)
         for id, alert in latest.items():
             key, number = answering.split(id, keyed)
             self._places.setdefault(key, []).append((int(number), alert["row"]))
@@ -287,6 +290,11 @@ class _Remembered:
         known = sorted([(-1, -1), *self._places.get(key, []), (learned, self._rows)])
         numbers, rows = zip(*known, strict=True)
         return float(np.interp(int(number), numbers, rows))
+
+    def place(self, key: str, number: str, learned: int, of_late: bool) -> tuple[float, float]:
+        """Return what puts an alert in its place; what is not of late came before all of them."""
+        row = self.row(key, number, learned)
+        return (row if of_late else min(row, self._oldest)), row
 
     def follows(self, key: str, number: str) -> bool:
         """Whether an alert of the same key is remembered that came before."""
@@ -333,7 +341,8 @@ def list_in_words(found: dict[str, Any]) -> str:
 
 def _line(alert: dict[str, Any]) -> str:
     words = [alert["id"], str(alert.get("time") or ""), f"p {alert['p']:.2g}"]
-    words += [f"{alert['rows_since']} rows ago", alert.get("why") or ""]
+    rows = f"{alert['rows_since']:,} row{'s' * (alert['rows_since'] != 1)}"
+    words += [f"{rows}{' of its key' * ('key' in alert)} ago", alert.get("why") or ""]
     if "row" not in alert:
         held = alert.get("held_back")
         words.append("held back by the cool-down" if held else "time and reason are not kept")

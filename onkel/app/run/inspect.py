@@ -110,7 +110,14 @@ def as_json(found: dict[str, Any]) -> str:
 
 def as_text(found: dict[str, Any]) -> str:
     """Return the most important numbers, one per line."""
-    rows = {n: v for n, v in found.items() if n not in _APART}
+    rows: dict[str, Any] = {}
+    for name, value in found.items():
+        if isinstance(value, dict) and name not in _APART:
+            rows |= {f"{name}: {n}": v for n, v in value.items()}
+        elif isinstance(value, list) and name not in _APART:
+            rows |= {f"{name}: {i}": v for i, v in enumerate(value, 1)}
+        elif name not in _APART:
+            rows[name] = value
     waiting = found.get("undelivered", {})
     rows |= {f"undelivered: {target}": count for target, count in waiting.items()}
     rows |= {f"columns: {kind}": ", ".join(names) for kind, names in found["columns"].items()}

@@ -92,8 +92,9 @@ def _promised(summary: dict[str, Any]) -> str:
 def closing(session: Session, seconds: float, rows: int, broken: bool) -> str:
     """Return the last words of a run; of its broken rows only where nobody else tells of them."""
     summary, counters = session.closing(), session.counters
-    rate = f"{rows / seconds:,.0f} rows/s" if seconds > 0 else ""
-    text = " · ".join([lost.rows_of(summary["rows"]), rate, *told(summary)])
+    rate = [f"{rows / seconds:,.0f} rows/s"] if rows and seconds > 0 else []
+    rate = ["none of them new"] if summary["rows"] and not rows else rate
+    text = " · ".join([lost.rows_of(summary["rows"]), *rate, *told(summary)])
     if "in_words" in summary:
         text += f"\n{summary['in_words']}"
     if "answers_to_take_in" in summary:

@@ -123,10 +123,12 @@ def _timed(column: Column, held: Sequence[Any], roles: Roles, asked: bool) -> Co
     given = DateFormat.given(roles.time_format) if roles.time_format else None
     dates = given if given and (asked or fits(given, held)) else find_format(held)
     if dates is None and held:
-        note = (
-            f"column {name!r}: {str(held[0])[:40]!r} is no time that is known (ISO 8601, day or "
+        odd = next((cell for cell in held if find_format([cell]) is None), None)
+        note = f"column {name!r}: " + (
+            "the first rows write times in more than one way; --time-format says which one counts"
+            if odd is None else f"{str(odd)[:40]!r} is no time that is known (ISO 8601, day or "
             "month first, seconds since 1970, …); --time-format says how it is written"
-        )
+        )  # fmt: skip
     elif dates is not None and dates.unsure:
         other = {"dmy": "mdy", "mdy": "dmy"}[dates.form]
         note = (

@@ -587,6 +587,24 @@ def test_the_table(rng, tmp_path) -> None:
         )
     assert f"nu 0.001: gone, the first 10 of {told[1]['gone']}" in done.stdout
     assert max(map(len, lines[6:])) <= 100
+    since = onkel("replay", state, "--since", 70).stdout
+    assert "; compared since row 70. " in since
+
+
+def test_a_reason_that_is_cut_still_names_something(rng, tmp_path) -> None:
+    """How rare a row is stands beside it; where a long key takes the line, it has its own."""
+    X = rng.normal(size=(1200, 3))
+    X[-9:, 1] += 9.0
+    rows = write_rows(tmp_path / "rows.csv", X, key=["k" * 80] * 1200)
+    for words in ((), ("--key", "key")):
+        state = tmp_path / f"state{len(words)}"
+        onkel("detect", rows, "--ignore" if not words else "--key", "key", "--state", state,
+              "-o", tmp_path / f"out{len(words)}", "--explain", "all")  # fmt: skip
+        lines = onkel("replay", state, "--nu", 1e-6).stdout.splitlines()
+        gone = lines[1 + lines.index(next(x for x in lines if ": gone, " in x)) :]
+        named = [line for line in gone if " through " in line]
+        assert len(named) >= 5 and not [line for line in gone if "as unusual" in line]
+        assert max(map(len, named)) <= 100
 
 
 def test_settings_hold_together_and_a_set_is_a_column_of_its_own(rng, tmp_path) -> None:

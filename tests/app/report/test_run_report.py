@@ -197,6 +197,19 @@ def test_a_classifier_has_its_table_and_its_calibration(rng, tmp_path) -> None:
     np.testing.assert_allclose(dots["y"], [np.mean(np.array(right)[bins == b]) for b in set(bins)])
 
 
+def test_labels_beyond_those_of_the_table_are_told_as_others(rng, tmp_path) -> None:
+    """Which of them were right, the table does not know: it says so, and no share."""
+    which = rng.integers(0, 44, 900)
+    page = page_of(
+        tmp_path, rng.normal(size=(900, 2)), "--target", "n", task="classify", n=which.tolist()
+    )
+    rows = re.findall(r"<tr><td data-is=\"it was\"><b>(.*?)</b>(.*?)</tr>", page)
+    names = [name for name, _ in rows]
+    assert names[:-1] == sorted(names[:-1], key=int) and names[-1] == "(others)" and len(rows) == 41
+    assert "<b>" not in rows[-1][1] and rows[-1][1].endswith('<td data-is="right">–</td>')
+    assert "Labels that came after the first 40 are together, as (others)" in page
+
+
 def test_the_papers_detector_has_scores_and_no_warm_up(rng, tmp_path) -> None:
     page = page_of(tmp_path, rng.normal(size=(800, 3)), "--model", "kernel")
     assert "Score and threshold" in page and "how rare" not in page and "warm-up" not in page
@@ -207,6 +220,7 @@ def test_a_run_that_is_all_warm_up_says_so(rng, tmp_path) -> None:
     page = page_of(tmp_path, rng.normal(size=(150, 3)))
     assert "All 150 rows were warm-up" in page
     assert "<b>150</b><span>rows of warm-up, all of them</span>" in page
+    assert "Its only row was warm-up" in page_of(tmp_path, rng.normal(size=(1, 3)))
 
 
 def test_a_run_by_key_names_the_keys_of_its_alerts(rng, tmp_path) -> None:
@@ -215,6 +229,9 @@ def test_a_run_by_key_names_the_keys_of_its_alerts(rng, tmp_path) -> None:
     page = page_of(tmp_path, X, "--key", "pump", pump=[f"p{i % 2}" for i in range(1000)])
     assert "<th>key</th>" in page and re.search('data-is="key"><span class="nowrap">p1<', page)
     assert "<b>460</b><span>rows of warm-up</span>" in page and "<b>2</b><span>models" in page
+    names = [f"a pump of a rather long name, the {i % 2}. of two" for i in range(1000)]
+    page = page_of(tmp_path, X, "--key", "pump", pump=names)
+    assert re.search('data-is="key"><span class="long">a pump', page)  # the reasons have room
 
 
 @pytest.mark.long
@@ -250,6 +267,9 @@ def test_areas_are_the_weights_of_the_most_important_and_of_the_others(rng) -> N
     first = int(drawn.legend[0][2].split()[-1])
     np.testing.assert_allclose(tops[0], weights[:, first])
     assert first == weights.mean(axis=0).argmax()
+    weights[-1] = np.eye(9)[8]  # what leads at the end is told by name, however little it was
+    drawn = stacked(np.arange(20.0), weights, [f"setting {i}" for i in range(9)])
+    assert [label for _, _, label in drawn.legend][-2:] == ["setting 8", "the other 3"]
 
 
 def test_a_report_of_nothing(tmp_path) -> None:

@@ -280,6 +280,16 @@ def test_what_is_not_delivered_is_called_a_message(stream, tmp_path) -> None:
     done = onkel(*words_of(stream, tmp_path, "rows", "--notify", url, "--notify-wait", 0))
     count = len(told(tmp_path))
     assert done.exit_code == 7 and f"{count} messages were not delivered" in done.stderr
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    words = words_of(stream, folder, "rows", "--state", folder / "s", "--notify", url)
+    assert onkel(*words, "--notify-wait", 0).exit_code == 7
+    words.remove("--notify-what"), words.remove("incidents")
+    done = onkel(
+        *words, "--notify-give-up", "1ms", "--notify-wait", 2
+    )  # what waits is of incidents
+    count = len(json_lines(folder / "s" / "undelivered.jsonl"))
+    assert done.exit_code == 7 and f"{count} messages were lost" in done.stderr
 
 
 def test_it_goes_with_a_target(stream, tmp_path) -> None:

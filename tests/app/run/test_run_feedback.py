@@ -379,6 +379,7 @@ def test_those_that_a_cool_down_held_back_are_listed_in_their_place(rng, tmp_pat
         held = alert["id"] not in shown
         assert alert.get("held_back", False) == held == ("row" not in alert)
         assert line.startswith(alert["id"]) and line.endswith("by the cool-down") == held
+        assert (" of its key ago" in line) == keyed
 
 
 @pytest.mark.long

@@ -37,6 +37,16 @@ def test_a_refusal_names_the_option(rows, more) -> None:
     assert done.exit_code == 2 and f"onkel: {more[0]} must be" in done.stderr, done.output
 
 
+def test_what_is_no_number_is_told_so(rows) -> None:
+    for option, value, kind in (
+        ("--cool-down", "5min", "a whole number"),
+        ("--every", "x", "a number"),
+    ):
+        done = onkel("detect", rows, option, value)
+        assert done.exit_code == 2 and f"{kind} is needed, and got '{value}'" in done.stderr
+    assert "is not in the range x>=0" in onkel("detect", rows, "--every", -1).stderr
+
+
 def test_options_that_do_not_go_together(rows) -> None:
     done = onkel("detect", rows, "--kernel", "linear", "--gamma", 3)
     assert done.exit_code == 2 and "--gamma does not go with Linear" in done.stderr

@@ -112,7 +112,7 @@ const Alerts = (() => {
   }
 
   function facts(one, rows) {
-    const words = document.createElement("p"), ends = one.end ? `${one.start} to ${one.end}, ` : "";
+    const words = document.createElement("p"), ends = !one.end ? "" : one.start === one.end ? `${one.start}, ` : `${one.start} to ${one.end}, `;
     words.className = "hint";
     const at = `${ends ? "r" : "R"}${one.start_row === one.end_row ? `ow ${whole(one.start_row)}` : `ows ${whole(one.start_row)} to ${whole(one.end_row)}`}`;
     const more = one.keys > (one.key_names || []).length ? ` and ${Page.number(one.keys - one.key_names.length)} more` : "";

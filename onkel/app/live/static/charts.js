@@ -112,10 +112,10 @@ const Charts = (() => {
     axes = [];
     hidden = [];
     const label = {novelty: "score", classification: "share of mistakes", regression: "size of the error"}[task];
-    const format = task === "classification" ? "0%" : null;
+    const format = task === "classification" ? "0.[00]%" : null;
     drawScores(figure("score", rarity ? "a usual row in so many" : label, format), task);
     if (settings) drawWeights();
-    const rate = figure("rate", null, "0.[00]%"), source = fresh(["t", "recent", "realised", "promised"]);
+    const rate = figure("rate", null, "0.[0000]%"), source = fresh(["t", "recent", "realised", "promised"]);
     line(rate, source, "recent", SKY, 1.5);
     line(rate, source, "realised", BLUE, 2.5);
     rate.line({x: f("t"), y: f("promised"), source, line_color: INK, line_width: 2, line_dash: [6, 4]});

@@ -23,7 +23,7 @@
 
   const headers = () => token ? {Authorization: `Bearer ${token}`} : {};
   const number = (v, digits = 3) => v === null || v === undefined || !isFinite(v) ? "–"
-    : Math.abs(v) >= 1e4 ? Math.round(v).toLocaleString("en") : Number.isInteger(v) ? String(v) : String(Number(v.toPrecision(digits)));
+    : Math.abs(v) >= 1e4 ? Math.round(v).toLocaleString("en") : Number.isInteger(v) ? v.toLocaleString("en") : String(Number(v.toPrecision(digits)));
   const percent = (v) => v === null || v === undefined || !isFinite(v) ? "–" : `${Number((100 * v).toPrecision(3))} %`;
 
   /* How rare a score that is log p is: as explain.one_in says it. */
@@ -104,7 +104,7 @@
       list.push([names[0], percent(rate(n.promised))], [names[1], percent(rate(n.realised))]);
     }
     if (n.error !== null && n.error !== undefined) list.push(["mean error", number(n.error)]);
-    if (task === "novelty") list.push(["alerts, this run", number(found.marks), "mark"]);
+    if (task === "novelty") list.push(["alerts, this run", number(found.marks), found.marks ? "mark" : ""]);
     list.push(...Answers.tiles(n, percent));
     if (n.incidents !== undefined) list.push(["incidents", number(n.incidents)]);
     if (n.held_back) list.push(["alerts held back", number(n.held_back)]);
