@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 from onkel.app.run.counters import LABELS, OTHERS, Labels
+from onkel.app.run.differing import option_of
 from onkel.app.run.session import Session
 from onkel.app.run.settings import RunSettings
 from onkel.explain import one_in
@@ -125,9 +126,10 @@ def settings(session: Session) -> str:
         rows.append(("incident gap", gap_words(own), "--incident-gap"))
     usual = {field.name: field.default for field in fields(RunSettings)}
     told = {"nu", "task", "model", "timed", "incident_gap", "output_format", "threads", *_INSIDE}
+    told |= {"lags"} if session.source.schema.others else set()  # rows of tables are no series
     for name, value in vars(own).items():
         if name not in told and value != usual[name] and value is not None:
-            option = _option(name)
+            option = option_of(name)
             rows.append((option.strip("-").replace("-", " "), _said(value), option))
     return "\n".join(
         f'<tr><th scope="row">{escape(n)}</th><td>{escape(v)}</td><td>{escape(w)}</td></tr>'
@@ -143,11 +145,6 @@ def _said(value: Any) -> str:
     return {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else str(
         value
     )  # fmt: skip
-
-
-def _option(name: str) -> str:
-    others = {"everything": "--all", "precision": "--numbers", "promise": "--precision"}
-    return others.get(name, f"--{name.replace('_', '-')}")
 
 
 def section(name: str, title: str, text: str, body: str) -> str:

@@ -24,6 +24,7 @@ from onkel.app.run.ledger import Kept
 from onkel.app.run.outputs import unmarked
 from onkel.app.run.series import parted
 from onkel.app.run.settings import RunSettings
+from onkel.nearest import nearest
 
 Pair = tuple[str, str]
 T = TypeVar("T")
@@ -50,6 +51,11 @@ class Looked:
         """What the run had seen."""
         found = self.kept.checkpoint.counters if self.kept is not None else None
         return Counters.from_dict(found) if found else Counters()
+
+    @property
+    def keys(self) -> list[str]:
+        """Those that have a model; of a run without keys: one that has no name."""
+        return [] if self.kept is None else [*self.kept.models()]
 
     def model(self, key: str) -> Any | None:
         """Return a key's estimator; None if there was none."""
@@ -146,6 +152,10 @@ def _checked(looked: Looked, running: bool, id: str, answer: str) -> tuple[str, 
     key, number = answering.split(id, looked.keyed)
     model = looked.model(key)
     learned = 0 if model is None else model.t_
+    if model is None and looked.keyed and not running:
+        meant = nearest(key, looked.keys)
+        asked = "" if meant is None else f" (did you mean {meant!r}?)"
+        return f"no row of a key {key!r} was learned as of the last checkpoint{asked}", False
     if int(number) >= learned:
         whose = f"key {key!r} has" if looked.keyed else "the model has"
         late = (
@@ -303,7 +313,7 @@ class _Remembered:
 
 def _keys(looked: Looked, latest: dict[Any, Any]) -> tuple[list[str], bool]:
     """Return the keys whose alerts are listed, and whether those are all."""
-    known = list(looked.kept.models()) if looked.kept is not None else []
+    known = looked.keys
     if len(known) <= MOST_KEYS:
         return known, True
     return [*dict.fromkeys(a["key"] for a in latest.values() if a.get("key") in known)], False

@@ -430,7 +430,8 @@ def test_keys_have_answers_of_their_own(rng, tmp_path, more):
     assert last["b:c"]["alert_id"].startswith("b:c:")
     done = onkel("feedback", tmp_path / "s", last["b:c"]["alert_id"], "usual", "--json")
     assert done.exit_code == 0, done.output
-    for id, why in (("7", "KEY:NUMBER"), ("z:7", "key 'z' has learned 0 rows"),
+    for id, why in (("7", "KEY:NUMBER"), ("z:7", "no row of a key 'z' was learned"),
+                    ("b:d:7", "a key 'b:d' was learned as of the last checkpoint (did"),
                     ("b:c:1", "there is no alert 1")):  # fmt: skip
         done = onkel("feedback", tmp_path / "s", id, "usual")
         assert done.exit_code == 2 and why in done.stderr, done.output
