@@ -281,6 +281,7 @@ def test_an_output_is_read_however_long_its_texts_are(tmp_path, style) -> None:
 KILLED = ["--block", 64, "--every", 0, "--ignore", "who,word", "--time", "at", "--nu", 0.05]
 
 
+@pytest.mark.long  # others are replayed in quick runs
 def test_a_killed_run_is_replayed_as_far_as_it_came_and_a_resumed_one_whole(rng, tmp_path) -> None:
     path = written(tmp_path, rng)
     words = ["detect", path, "--state", tmp_path / "s", "-o", tmp_path / "out.jsonl", *KILLED]

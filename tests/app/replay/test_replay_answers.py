@@ -246,6 +246,7 @@ def test_without_answers_a_precision_changes_where_the_level_starts(rng, tmp_pat
     assert "where the level starts" in found["notes"][1]
 
 
+@pytest.mark.long  # answers of a run that was not killed are heard in quick runs
 def test_answers_of_a_killed_run_are_heard_as_far_as_it_came(rng, tmp_path) -> None:
     X = rows_of(rng)
     path, out, state = tmp_path / "rows.csv", tmp_path / "out", tmp_path / "s"

@@ -7,6 +7,7 @@ import shutil
 import numpy as np
 import pytest
 from helpers.serving import served
+from helpers.sizes import size
 
 pytest.importorskip("starlette", reason="needs starlette: pip install onkel[serve]")
 
@@ -136,7 +137,7 @@ def test_it_is_as_if_it_had_never_come(tmp_path, rng, outcomes, what, keyed, way
     assert len(twin.had) > 20 and len(twin.answers) == 4
 
 
-@pytest.mark.few
+@pytest.mark.long  # in quick runs it was made before
 @pytest.mark.parametrize("what", ["width", "null", "answer"])
 @pytest.mark.parametrize("keyed", [True, False])
 def test_while_a_snapshot_is_made(tmp_path, rng, outcomes, monkeypatch, what, keyed) -> None:
@@ -165,7 +166,7 @@ def test_while_a_snapshot_is_made(tmp_path, rng, outcomes, monkeypatch, what, ke
             twin.check(one, outcomes)
 
 
-@pytest.mark.parametrize("what", ["width", "answer"])
+@pytest.mark.parametrize("what", size(["answer"], ["width", "answer"]))
 def test_a_state_that_does_not_say_so(tmp_path, rng, outcomes, monkeypatch, what) -> None:
     """Snapshots of earlier builds did not: what the tail has and cannot be is refused once more."""
     twin, state = Twin(True, rng), tmp_path / "s"
