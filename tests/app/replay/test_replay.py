@@ -213,7 +213,7 @@ def test_since(rng, tmp_path, since) -> None:
     assert own["warmup"] == 0 and found["since"] == since and found["output"] == "same"
 
 
-@pytest.mark.parametrize("share", [False, True])
+@pytest.mark.parametrize("share", size([True], [False, True]))
 def test_keys(rng, tmp_path, share) -> None:
     path = written(tmp_path, rng)
     how = [*HOW["shared" if share else "keys"], "--nu", 0.04]
@@ -512,7 +512,7 @@ def test_an_output_that_was_changed_is_told(rng, tmp_path) -> None:
     assert done.exit_code == 4 and f"first at row {first['row']:,}" in done.stderr
 
 
-@pytest.mark.parametrize("name", ["out.jsonl", "out.csv"])
+@pytest.mark.parametrize("name", size(["out.csv"], ["out.jsonl", "out.csv"]))
 def test_an_output_that_does_not_hold_what_was_written_is_told(rng, tmp_path, name) -> None:
     """Another, or cut: the code is 4; where there is none, a checksum says all the same."""
     state, out = detect(written(tmp_path, rng), tmp_path / "was", *HOW["numbers"], name=name)
