@@ -135,7 +135,7 @@ def beside(pages: Iterator[Image.Image], name: str) -> None:
     canvas = Image.new("RGB", (LAPTOP + PHONE + 3 * EDGE, HEIGHT + 2 * EDGE), "#c9d1d8")
     for page, x in zip(pages, (EDGE, LAPTOP + 2 * EDGE), strict=True):
         canvas.paste(page, (x, EDGE))
-    canvas.quantize(128).save(HERE / name, optimize=True)
+    canvas.quantize(128, Image.Quantize.MAXCOVERAGE).save(HERE / name, optimize=True)
 
 
 if __name__ == "__main__":

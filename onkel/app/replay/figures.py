@@ -120,8 +120,9 @@ def _scatter(plot: Any, data: ColumnDataSource, kind: str, tick: bool = False) -
     plot.add_tools(HoverTool(renderers=[drawn], tooltips=_TOLD, visible=False))
 
 
-def _legend(kinds: Sequence[str]) -> tuple[tuple[str, str, str], ...]:
-    return tuple((KINDS[k][2], KINDS[k][0], KINDS[k][3]) for k in kinds)
+def _legend(kinds: Sequence[str], tick: bool = False) -> tuple[tuple[str, str, str], ...]:
+    shapes = {kind: "tick" if tick else KINDS[kind][2] for kind in kinds}
+    return tuple((shape, KINDS[kind][0], KINDS[kind][3]) for kind, shape in shapes.items())
 
 
 def strips(outcomes: Sequence[Outcome], axis: Axis) -> Drawing:
@@ -143,7 +144,7 @@ def strips(outcomes: Sequence[Outcome], axis: Axis) -> Drawing:
                 y = levels[one.name] + KINDS[kind][4]
                 _scatter(plot, _data(axis, alerts, lambda a, y=y: y), kind, tick=True)
                 kinds.append(kind)
-    return Drawing(plot, _legend([k for k in KINDS if k in kinds]))
+    return Drawing(plot, _legend([k for k in KINDS if k in kinds], tick=True))
 
 
 def _short(name: str) -> str:

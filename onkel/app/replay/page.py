@@ -50,6 +50,9 @@ OWN = """
 .legend .cross::before {
   content: "×"; border: 0; width: .8rem; color: var(--c); font-weight: 700; vertical-align: 0;
 }
+.legend .tick::before {
+  width: 0; height: .8rem; border: 0; border-left: 2.5px solid var(--c); vertical-align: -.1em;
+}
 .legend .rise::before {
   width: 0; border: .38rem solid transparent; border-bottom: .6rem solid var(--c); border-top: 0;
   vertical-align: .02em;
