@@ -41,8 +41,10 @@ class Receiver:
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self):
-                body = self.rfile.read(int(self.headers["content-length"]))
-                receiver.answer(self, body)
+                length = int(self.headers["content-length"])
+                body = self.rfile.read(length)
+                if len(body) == length:  # else its sender died in the midst of it
+                    receiver.answer(self, body)
 
             def log_message(self, *args):
                 pass
