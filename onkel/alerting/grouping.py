@@ -201,12 +201,8 @@ class Incidents:
 
     def _alone(self, given: GivenRows, found: Grouped) -> None:
         """Take rows without keys: only alerts, and the end, are looked at."""
-        clock, last, events = (
-            self._clock(given.time),
-            self.seen + len(given.flags) - 1,
-            found.events,
-        )
-        seen = 0
+        clock, events, seen = self._clock(given.time), found.events, 0
+        last = self.seen + len(given.flags) - 1
         for i in np.flatnonzero(given.flags).tolist():
             row, now = self.seen + i, None if clock is None else clock[i]
             self._see(given.time, seen, i + 1)
@@ -219,6 +215,7 @@ class Incidents:
         self._close_alone(last, None if clock is None else clock[-1], events)
 
     def _see(self, time: Array | None, start: int, stop: int) -> None:
+        """Let the incident that is open know the times of these rows."""
         track = self._open.get(None)
         if track is not None and time is not None and stop > start:
             track.see(float(time[start:stop].max()))

@@ -69,7 +69,7 @@ class Incident:
 
     @property
     def duration(self) -> float | None:
-        """Seconds from its first alert to its last; 0 where times run backwards."""
+        """Seconds from its first alert to the latest; never below 0."""
         return None if self.began is None or self.ended is None else self.ended - self.began
 
     def drivers(self, most: int = 5) -> list[tuple[int, int, float]]:
@@ -85,11 +85,8 @@ class Incident:
         """Take one alert more in."""
         if not self.count:
             self.start, self.began, self.stamps[0] = alert.row, alert.time, alert.stamp
-        self.end, self.ended, self.stamps[1] = (
-            alert.row,
-            _later(self.ended, alert.time),
-            alert.stamp,
-        )
+        self.end, self.stamps[1] = alert.row, alert.stamp
+        self.ended = _later(self.ended, alert.time)
         self.count += 1
         self.held_back += not alert.shown
         self.by_answer += alert.by_answer

@@ -73,6 +73,8 @@ LEVELS = 33
 
 # -- what judging rests on; metric.hpp, view.hpp and density.hpp have it as kReach, kTied, ... -----
 
+LEAST_SPREAD = 1e-8
+"""The least spread of a number, as a share of its size: less is rounding."""
 REACH = 1e4
 """Most that a coordinate counts."""
 FURTHEST = 1e6

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.density_table import REACH, Count, Level
+from onkel.core.density_table import LEAST_SPREAD, REACH, Count, Level
 
 if TYPE_CHECKING:
     from onkel.core.density import DensityState, Plan
@@ -66,7 +66,7 @@ class Metric:
         """
         s, d = self.s, self.d
         s.center[kind] = s.mean[kind]
-        scale = np.maximum(np.sqrt(self.variance(kind)), np.maximum(1e-8 * s.size, 1e-300))
+        scale = np.maximum(np.sqrt(self.variance(kind)), np.maximum(LEAST_SPREAD * s.size, 1e-300))
         s.scale[kind] = scale
         if self.full:
             shrink = max(0.05, d / (d + 500), d / (d + rows))
@@ -108,7 +108,7 @@ class Metric:
         _, v, w, fourth = self.s.calm
         heavy = np.sqrt(np.maximum(fourth / (v * v) / 3, 1.0))
         found = 1 - w / (2 * v) - noise * heavy
-        most = np.fmax.reduce(found[np.sqrt(v) > 1e-8 * self.s.size], initial=0.0)
+        most = np.fmax.reduce(found[np.sqrt(v) > LEAST_SPREAD * self.s.size], initial=0.0)
         return float(min(max((most - 0.1) / 0.2, 0.0), 1.0))
 
     def take_calm(self, x: Array, step: Array) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onkel.core.density_table import LARGEST, Level
+from onkel.core.density_table import LARGEST, LEAST_SPREAD, Level
 
 Array = NDArray[Any]
 Found = tuple[float, Callable[[], str]]
@@ -29,9 +29,6 @@ AHEAD = 1.0
 WHOLE = "The row as a whole is unusual; no single number is more than 2 spreads from its mean."
 """What is said where nothing can be named."""
 UNKNOWN = "The row as a whole is unusual; what is usual of single numbers is not known."
-
-NOISE = 1e-8
-"""The least spread that a detector of densities sees, as a share of a feature's size."""
 
 TOLD = 1e70
 """What was usual beyond is not told: a detector of densities cuts numbers at 1e75."""
@@ -79,7 +76,7 @@ def _seen_as(learner: Any, kind: int) -> Array:
 
     What never changed has late means that differ in their last digits.
     """
-    variance, least = learner.variance(kind), np.square(NOISE * learner.state.size)
+    variance, least = learner.variance(kind), np.square(LEAST_SPREAD * learner.state.size)
     return np.where(variance > 0, np.maximum(variance, least), 0.0)
 
 

@@ -20,7 +20,7 @@ from onkel.core.answer_files import restored as restored_answers
 from onkel.core.answer_values import RareValues
 from onkel.core.answers import KINDS, ROOM, STRONGER, Answers, Promise
 from onkel.core.density import DensityState, Plan, run, settle
-from onkel.core.density_table import FURTHEST, Count, Level
+from onkel.core.density_table import FURTHEST, LEAST_SPREAD, Count, Level
 from onkel.core.density_table import LARGEST as LARGEST_HELD
 from onkel.core.precedents import Precedent, precedent_of
 from onkel.core.unlearn import without
@@ -362,7 +362,7 @@ class Densities:
         """Return means and spreads of rows, steps and late means; 0 where none are known yet."""
         spread = np.sqrt([self.variance(kind) for kind in range(3)])
         known = [self.level(m) > 0 for m in (Level.ROW_MASS, Level.STEP_MASS, Level.LATE_MASS)]
-        least = np.maximum(1e-8 * self.state.size, 1e-300)
+        least = np.maximum(LEAST_SPREAD * self.state.size, 1e-300)
         spread = np.where(np.array(known)[:, None], np.maximum(spread, least), 0.0)
         return np.stack([self.state.mean, spread])
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onkel.core.density import WHOLE_UP_TO, DensityState, Plan, sixteens
-from onkel.core.density_table import LARGEST, LEVELS, Count, Level
+from onkel.core.density_table import LARGEST, LEAST_SPREAD, LEVELS, Count, Level
 from onkel.core.layout import MOST_STATE
 from onkel.saved import MOST, Saved
 
@@ -151,7 +151,7 @@ def widened_state(state: DensityState, values: Array) -> DensityState:
     mass = state.real[Level.SMOOTH_MASS]
     nothing = np.zeros(k)
     rows = np.stack([values, nothing, values])  # means of rows, steps and late means
-    small = np.maximum(1e-8 * np.abs(values), 1e-300)
+    small = np.maximum(LEAST_SPREAD * np.abs(values), 1e-300)
     other = state.copy()
     other.mean = np.concatenate([state.mean, rows], axis=1)
     other.center = np.concatenate([state.center, rows], axis=1)

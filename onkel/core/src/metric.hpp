@@ -13,7 +13,8 @@ namespace {
 using onkel::Density;
 using onkel::DensityPlan;
 
-constexpr double kReach = 1e4;  // most that a coordinate counts
+constexpr double kLeastSpread = 1e-8;  // of a number, as a share of its size
+constexpr double kReach = 1e4;         // most that a coordinate counts
 
 // Rows, their steps and their late means have moments each; the metric is that of the last refresh.
 enum Kind { kRows = 0, kSteps = 1, kLate = 2 };
@@ -71,7 +72,7 @@ struct Metric {
     double *center = s.center + kind * d, *scale = s.scale + kind * d;
     for (int64_t j = 0; j < d; ++j) {
       center[j] = mean_of(kind)[j];
-      scale[j] = std::max({std::sqrt(variance(kind, j)), 1e-8 * s.size[j], 1e-300});
+      scale[j] = std::max({std::sqrt(variance(kind, j)), kLeastSpread * s.size[j], 1e-300});
     }
     if (!full) return;
     std::vector<double> factor(static_cast<size_t>(d * d));
@@ -128,7 +129,7 @@ struct Metric {
     const double *v = s.calm + d, *w = v + d, *fourth = w + d;
     double most = 0;
     for (int64_t j = 0; j < d; ++j) {
-      if (!(std::sqrt(v[j]) > 1e-8 * s.size[j])) continue;
+      if (!(std::sqrt(v[j]) > kLeastSpread * s.size[j])) continue;
       const double heavy = std::sqrt(std::max(fourth[j] / (v[j] * v[j]) / 3, 1.0));
       most = std::max(most, 1 - w[j] / (2 * v[j]) - noise * heavy);
     }
