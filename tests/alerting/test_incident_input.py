@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from onkel.alerting import Incidents, cool_down, incidents
+from onkel.alerting.incident import Alert, Incident
 
 COUNT = 60
 
@@ -187,3 +188,28 @@ def test_keys_that_come_one_after_another_have_incidents_of_their_own():
 def test_a_duration_by_hand():
     (one,) = incidents([1, 0, 1], [-1, 0, -2], "1h", time=[100.0, 50.0, 30.0])
     assert (one.began, one.ended, one.duration) == (100.0, 100.0, 0.0)
+
+
+def test_times_of_quiet_rows_count_where_a_file_begins_again():
+    """Two files, one behind the other: between two alerts of the second an hour goes by quietly."""
+    times, alerts = [9000.0, 0.0, 3600.0, 3601.0, 3602.0], [0, 1, 0, 1, 0]
+    found = incidents(alerts, -np.ones(5), "1min", times)
+    assert [(one.start, one.end, one.duration) for one in found] == [(1, 1, 0.0), (3, 3, 0.0)]
+    back = incidents([0, 1, 0, 1], -np.ones(4), "1min", [9000.0, 0.0, 3600.0, 1.0])
+    assert [(one.start, one.end) for one in back] == [(1, 1), (3, 3)]
+    groups = Incidents("1min")
+    told = [
+        groups.update([alert], [-1.0], [time]).events
+        for alert, time in zip(alerts, times, strict=True)
+    ]
+    assert [[event.what for event in events] for events in told[:4]] == [
+        [], ["opened"], ["closed"], ["opened"],
+    ]  # fmt: skip
+
+
+def test_what_an_incident_takes_in_never_shortens_it():
+    whole, early, late = (Incident(number, "k") for number in (1, 2, 3))
+    for one, row, time in ((late, 1, 50.0), (early, 2, 10.0)):
+        one.add(Alert(row, -1.0, time, "k", True, [], None, None, False))
+        whole.take_in(one)
+    assert (whole.start, whole.end, whole.began, whole.ended, whole.duration) == (1, 2, 50, 50, 0)

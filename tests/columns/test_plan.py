@@ -69,6 +69,12 @@ def test_codes_and_numbers_are_those_of_plain_loops(rng: np.random.Generator) ->
     assert gaps[5] == naive.code("when")
 
 
+def test_who_goes_through_the_rows_comes_to_an_end(rng: np.random.Generator) -> None:
+    rows = planned(records(rng)[:5])
+    each = [row.X for row, _ in zip(rows, range(50), strict=False)]
+    assert len(each) == 5 and np.array_equal(np.vstack(each), rows.X, equal_nan=True)
+
+
 def test_words_stand_in_the_places_of_plain_loops(rng: np.random.Generator) -> None:
     bag = [f"w{chr(97 + i)}" for i in range(26)]
     texts = [" ".join(rng.choice(bag, 12)) + " 0800 123!" for _ in range(30)]
