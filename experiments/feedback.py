@@ -16,6 +16,9 @@ has ended is the fault's own, for whoever is called: nobody would answer it anot
   leaves fewest false incidents and finds at least as many stretches as nu = 0.01 does without
   answers; for no answers likewise. Which one that is was seen afterwards, on the streams shown, as
   somebody sees it who replays (``onkel replay STATE --nu 0.01 --nu 0.02 ...``). A dash: none does.
+- *nu of the other half*: with all answers, that nu as it was seen on the half "choose", and what
+  it does on the streams shown, which had no part in it; *wanted* is what was found there at
+  nu = 0.01 without answers.
 - *precision 0.8*: the same with ``Detector(precision=0.8)`` and all answers; *alone*: with nu=None.
   *precision* is the share of answers that were "fault".
 
@@ -37,6 +40,7 @@ import os
 os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"  # before NumPy loads
 
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -163,10 +167,12 @@ def table(name: str, streams: list[Stream], quick: bool) -> list[dict[str, Any]]
     return rows
 
 
-def equal_recall(name: str, streams: list[Stream], quick: bool) -> list[dict[str, Any]]:
+def equal_recall(
+    name: str, streams: list[Stream], quick: bool, budgets: Sequence[int] = (0, 10, 20, 10**9)
+) -> list[dict[str, Any]]:
     """Return, by the number of answers, the best nu that finds as much as no answers do."""
     lines, wanted, before = [], 0, 0
-    for budget in BUDGETS[::5] if quick else (0, 10, 20, 10**9):
+    for budget in BUDGETS[::5] if quick else budgets:
         word, tried = "all" if budget == BUDGETS[-1] else str(budget), []
         for nu in NUS[::3] if quick else NUS:
             runs = [watch(stream, budget, nu=nu) for stream in streams]
@@ -182,15 +188,36 @@ def equal_recall(name: str, streams: list[Stream], quick: bool) -> list[dict[str
     return lines
 
 
+def of_other_half(name: str, chosen: list[Stream], shown: list[Stream]) -> dict[str, Any]:
+    """Return what all answers leave at the nu that was best on streams which are not shown."""
+    first = equal_recall(name, chosen, False, (BUDGETS[0], BUDGETS[-1]))[-1]
+    line = {"set": name, "nu": first.get("nu"), "there": first["false incidents"]}
+    if first.get("nu") is None:
+        return line
+    silent = row_of(name, shown, [watch(stream, 0) for stream in shown])
+    runs = [watch(stream, BUDGETS[-1], nu=first["nu"]) for stream in shown]
+    found = row_of(name, shown, runs)
+    left = found["incidents"] / silent["incidents"] if silent["incidents"] else None
+    kept = {key: found[key] for key in ("given", "incidents", "found", "stretches")}
+    return {**line, "false incidents": left, **kept, "wanted": silent["found"]}
+
+
+def halves(name: str, data: Path | None, quick: bool = False) -> dict[str, list[Stream]]:
+    """Return the streams of a set by their halves; a quick run takes all of them as shown."""
+    found: dict[str, list[Stream]] = {sets.SHOWN: [], sets.CHOOSE: []}
+    for stream in sets.load(name, data, quick):
+        if name != "tables" or len(stream.X) >= 2000:
+            found[sets.SHOWN if quick else stream.half].append(stream)
+    return found
+
+
 def run(quick: bool, data: Path | None) -> Study:
     """Answer alerts on all sets."""
     study = Study(TITLE, (__doc__ or "").split("\n\n", 1)[1])
     for half, words in ((sets.SHOWN, "shown"), (sets.CHOOSE, "the half it was settled on")):
-        lines, equal = [], []
+        lines, equal, other = [], [], []
         for name in SETS if half == sets.SHOWN or not quick else ():
-            streams = [s for s in sets.load(name, data, quick) if quick or s.half == half]
-            if name == "tables":
-                streams = [s for s in streams if len(s.X) >= 2000]
+            streams = halves(name, data, quick)[half]
             if streams:
                 lines += table(name, streams, quick)
                 print(
@@ -199,10 +226,16 @@ def run(quick: bool, data: Path | None) -> Study:
                 if half == sets.SHOWN and name not in QUIET:
                     equal += equal_recall(name, streams, quick)
                     print(harness.table(equal))
+                    chosen = [] if quick else halves(name, data)[sets.CHOOSE]
+                    if chosen:
+                        other.append(of_other_half(name, chosen, streams))
+                        print(harness.table(other[-1:]))
         if lines:
             study.tables.append((f"False incidents and stretches found, {words}", lines))
             if equal:
                 study.tables.append(("The best ν that finds as many stretches, shown", equal))
+            if other:
+                study.tables.append(("ν of the other half, all answers, shown", other))
             study.figures.append(
                 (f"False incidents left by the answers given, {words}", _figure(lines))
             )

@@ -20,7 +20,7 @@ from bokeh.models import (
 from onkel.app.replay.alerts import Alert
 from onkel.app.replay.compare import Difference, Outcome
 from onkel.app.report.axis import SCALES
-from onkel.app.report.figures import BLUE, GREEN, RED, Drawing, empty, name_rarities, powers
+from onkel.app.report.figures import BLUE, GREEN, INK, RED, Drawing, empty, name_rarities, powers
 from onkel.explain import one_in
 
 PLACES = 400
@@ -33,6 +33,8 @@ KINDS = {
     "new": (GREEN, "triangle", "rise", "would have come as well", 0.25),
 }
 """Colour, mark, shape in the legend, words; how far off the middle of its setting's line."""
+CAME = "alerts of the run"
+"""What its own line shows: nothing is said there of what would come again."""
 
 
 def rarity(score: float, tells_p: bool) -> str:
@@ -108,21 +110,21 @@ def _data(axis: Axis, alerts: Sequence[Alert], y: Any) -> ColumnDataSource:
 _TOLD = [("row", "@row{0,0} @when"), ("how rare", "@rare @more"), ("why", "@why")]
 
 
-def _scatter(plot: Any, data: ColumnDataSource, kind: str, tick: bool = False) -> None:
-    """Draw marks, or ticks across a line."""
-    color, mark = KINDS[kind][:2]
-    how: dict[str, Any] = {"marker": mark, "size": 8, "line_width": 1.6}
-    if tick:
-        how = {"marker": "dash", "size": 11, "angle": np.pi / 2, "line_width": 1.6}
-    elif kind != "gone":
-        how["fill_alpha"] = 0.6
-    drawn = plot.scatter("x", "y", source=data, color=color, **how)
+def _draw(plot: Any, data: ColumnDataSource, **how: Any) -> None:
+    drawn = plot.scatter("x", "y", source=data, line_width=1.6, **how)
     plot.add_tools(HoverTool(renderers=[drawn], tooltips=_TOLD, visible=False))
 
 
-def _legend(kinds: Sequence[str], tick: bool = False) -> tuple[tuple[str, str, str], ...]:
-    shapes = {kind: "tick" if tick else KINDS[kind][2] for kind in kinds}
-    return tuple((shape, KINDS[kind][0], KINDS[kind][3]) for kind, shape in shapes.items())
+def _ticks(plot: Any, data: ColumnDataSource, color: str) -> None:
+    """Draw ticks across a line."""
+    _draw(plot, data, color=color, marker="dash", size=11, angle=np.pi / 2)
+
+
+def _scatter(plot: Any, data: ColumnDataSource, kind: str) -> None:
+    """Draw marks."""
+    color, mark = KINDS[kind][:2]
+    filled = {} if kind == "gone" else {"fill_alpha": 0.6}
+    _draw(plot, data, color=color, marker=mark, size=8, **filled)
 
 
 def strips(outcomes: Sequence[Outcome], axis: Axis) -> Drawing:
@@ -134,17 +136,18 @@ def strips(outcomes: Sequence[Outcome], axis: Axis) -> Drawing:
     plot.yaxis.ticker = FixedTicker(ticks=list(levels.values()))
     plot.yaxis.major_label_overrides = {int(y): _short(name) for name, y in levels.items()}
     axis.dress(plot)
-    was, kinds = outcomes[0], ["still"]
-    _scatter(plot, _data(axis, was.alerts, lambda a: levels[was.name]), "still", tick=True)
+    was, kinds = outcomes[0], set()
+    _ticks(plot, _data(axis, was.alerts, lambda a: levels[was.name]), INK)
     for one in outcomes[1:]:
         difference = Difference.of(was.alerts, one.alerts)
         for kind in KINDS:
             alerts = getattr(difference, kind)
             if alerts:
                 y = levels[one.name] + KINDS[kind][4]
-                _scatter(plot, _data(axis, alerts, lambda a, y=y: y), kind, tick=True)
-                kinds.append(kind)
-    return Drawing(plot, _legend([k for k in KINDS if k in kinds], tick=True))
+                _ticks(plot, _data(axis, alerts, lambda a, y=y: y), KINDS[kind][0])
+                kinds.add(kind)
+    told = [(KINDS[kind][0], KINDS[kind][3]) for kind in KINDS if kind in kinds]
+    return Drawing(plot, tuple(("tick", *one) for one in [(INK, CAME), *told]))
 
 
 def _short(name: str) -> str:
@@ -169,4 +172,4 @@ def marks(difference: Difference, axis: Axis) -> Drawing:
         _scatter(plot, _data(axis, getattr(difference, kind), height), kind)
     if rare and every:
         name_rarities(plot, min(map(height, every)))
-    return Drawing(plot, _legend(kinds))
+    return Drawing(plot, tuple((KINDS[k][2], KINDS[k][0], KINDS[k][3]) for k in kinds))
